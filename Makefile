@@ -1,0 +1,45 @@
+# Everything a person does here is one word. `make setup` is implied by every other word.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.meander-setup
+
+.PHONY: setup demo test test-slow bench lint clean
+
+setup: $(STAMP)
+
+# One fast installer (uv, itself from the package index) keeps a fresh set-up under a minute.
+$(STAMP): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "meander needs Python 3.11 or newer: $(PYTHON) was not found" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "meander needs Python 3.11 or newer; set PYTHON=python3.11 (or newer)" >&2; exit 1; }
+	@echo "setting up .venv (about a minute, once)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.4,<1'
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/meander demo
+
+test: setup
+	$(BIN)/ruff check -q src tests
+	$(BIN)/ruff format -q --check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -m "not slow" --cov --cov-report=term
+
+test-slow: setup
+	$(BIN)/python -m pytest -q -m slow
+
+bench: setup
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev,bench]'
+	$(BIN)/meander bench
+
+lint: setup
+	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .coverage
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
