@@ -1,0 +1,123 @@
+"""Where state lives: named, growable arrays, counted against one memory budget.
+
+A `Store` owns the arrays of one operator. They are plain NumPy arrays, or views of files in a folder, so
+that another process can open them and go on. A snapshot is a copy of them; restoring puts a copy back.
+Operators keep no other state: what is not in the store is gone at the next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from meander.errors import MemoryBudgetError, StateError
+
+Array = np.ndarray[Any, Any]
+Table = TypeVar("Table", bound=NamedTuple)
+
+
+class Budget:
+    """Counts the bytes of all stores of a dataflow, and refuses growth past `limit`."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.used = 0
+
+    def take(self, owner: str, size: int, total: int) -> None:
+        """Account for `size` more bytes of `owner`, which then holds `total`."""
+        if self.limit is not None and self.used + size > self.limit:
+            raise MemoryBudgetError(
+                f"the memory budget of {format_bytes(self.limit)} is reached: {owner} would hold "
+                f"{format_bytes(total)} of {format_bytes(self.used + size)} in all\n"
+                "hint: a larger --memory, a shorter window, or a plan with less state (`meander explain "
+                "--stage plans`); answers up to the last batch are written"
+            )
+        self.used += size
+
+    def release(self, size: int) -> None:
+        self.used -= size
+
+
+class Store:
+    """The named arrays of one operator."""
+
+    def __init__(self, owner: str, budget: Budget | None = None, folder: Path | None = None) -> None:
+        self.owner = owner
+        self.budget = budget if budget is not None else Budget()
+        self.folder = folder
+        self.arrays: dict[str, Array] = {}
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def array(self, name: str, length: int, dtype: Any, fill: int = 0, width: int | None = None) -> Array:
+        """A new array under `name`, all `fill`; two-dimensional where `width` is given."""
+        shape = (length,) if width is None else (length, width)
+        array = self._allocate(name, shape, np.dtype(dtype))
+        array[...] = fill
+        self.arrays[name] = array
+        return array
+
+    def grow(self, name: str, length: int, fill: int = 0) -> Array:
+        """The array under `name` with room for `length` rows: what it held, then `fill`."""
+        old = self.arrays[name]
+        held = old.shape[0]
+        if length <= held:
+            return old
+        array = self._allocate(name, (length, *old.shape[1:]), old.dtype)
+        array[:held] = old
+        array[held:] = fill
+        self.arrays[name] = array
+        return array
+
+    def table(self, kind: type[Table], prefix: str, length: int, **dtypes: Any) -> Table:
+        """A `NamedTuple` of columns, each an array `prefix.column` of `length` zeros."""
+        return kind(**{column: self.array(f"{prefix}.{column}", length, dtypes[column]) for column in kind._fields})
+
+    def _allocate(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        old = self.arrays.get(name)
+        size = int(np.prod(shape)) * dtype.itemsize
+        freed = 0 if old is None else old.nbytes
+        self.budget.take(self.owner, size - freed, self.nbytes + size - freed)
+        if self.folder is None:
+            return np.empty(shape, dtype)
+        # A file that an older mapping still shows is replaced, not truncated under it.
+        path = self.folder / f"{name}.bin"
+        path.unlink(missing_ok=True)
+        return np.memmap(path, dtype=dtype, mode="w+", shape=shape) if size else np.empty(shape, dtype)
+
+    def snapshot(self) -> dict[str, Array]:
+        """A copy of every array, by name."""
+        return {name: np.array(array) for name, array in self.arrays.items()}
+
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        """Put a snapshot of this same operator back; tables must be bound anew by their owner."""
+        if set(arrays) != set(self.arrays):
+            raise StateError(f"the snapshot of {self.owner} does not belong to this plan")
+        for name, array in arrays.items():
+            fresh = self._allocate(name, array.shape, array.dtype)
+            fresh[...] = array
+            self.arrays[name] = fresh
+
+    def close(self) -> None:
+        self.budget.release(self.nbytes)
+        self.arrays.clear()
+
+    def __iter__(self) -> Iterator[tuple[str, Array]]:
+        return iter(self.arrays.items())
+
+
+def format_bytes(size: int) -> str:
+    """1536 → '1.5 KB', in powers of 1024."""
+    value = float(size)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1024 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError
