@@ -1,1 +1,1 @@
-"""Being here puts this folder on the import path: tests of every folder share the evaluators beside this file."""
+"""Being here puts this folder on the import path: tests of all folders share the modules beside this file."""

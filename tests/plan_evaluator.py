@@ -49,7 +49,7 @@ def holds(condition: Condition, pair: tuple[Vertex, Vertex]) -> bool:
 def match_pattern(
     relations: list[Pairs], ends: tuple[tuple[int, int], ...], output: tuple[int, ...]
 ) -> set[tuple[Vertex, ...]]:
-    """Extend every partial binding by every pair of the next relation, and keep those without contradiction."""
+    """Extend every partial binding by every pair of the next relation, and keep what does not clash."""
     bindings: list[dict[int, Vertex]] = [{}]
     for relation, (src, trg) in zip(relations, ends, strict=True):
         extended = []
@@ -62,7 +62,7 @@ def match_pattern(
 
 
 def match_path(relations: list[Pairs], expr: PathExpr) -> Pairs:
-    """The pairs joined by a word of `expr`; the empty word joins each end point of an input edge to itself."""
+    """The pairs joined by a word of `expr`; the empty word joins each input edge's ends to themselves."""
     vertices = {vertex for relation in relations for pair in relation for vertex in pair}
     empty = {(vertex, vertex) for vertex in vertices}
 

@@ -1,9 +1,8 @@
 """The measure itself, on cases small enough to be worked out by hand."""
 
-from plan_evaluator import evaluate
-
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Union, WScan
 from meander.syntax.query import Either, Inverse, Label, Repeat, Then
+from plan_evaluator import evaluate
 
 A, B = WScan("s", ("a",), 10), WScan("s", ("b",), 10)
 ZERO, ONE = Label("0"), Label("1")

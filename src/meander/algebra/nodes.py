@@ -5,13 +5,17 @@ of tuples over vertices, each with the interval in which it holds; `arity` says 
 has (two, but for the node that hands out an `Answer` of another arity), `label` what its tuples are called.
 
 The vertices of a `Pattern` are written as variables, numbered in the order of their first use over its
-inputs: `ends=((0, 1), (2, 1))` says trg₁ = trg₂, the form `equalities` prints.
+inputs: `ends=((0, 1), (2, 1))` says trg₁ = trg₂, the form `printing.equalities` prints.
+
+A plan may share subplans, so it is a graph in memory though it reads as a tree; a node hashes once, else the
+hash of a plan would cost as much as the tree is large.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from meander.algebra.automata import labels
 from meander.syntax.query import PathExpr
 
 
@@ -28,8 +32,24 @@ class Condition:
     loop: bool = False
 
 
+class _HashedOnce:
+    """Keeps a node's hash; left out of pickles, since strings hash differently in another process."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            names = self.__match_args__  # type: ignore[attr-defined]
+            value = hash((type(self), *(getattr(self, name) for name in names)))
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
 @dataclass(frozen=True, slots=True)
-class WScan:
+class WScan(_HashedOnce):
     """`𝒲_{T,β}(σ_φ(S_a ∪ S_b …))`: edges of a stream with any of `labels`, each valid in [t, ⌊t/β⌋·β + T)."""
 
     stream: str
@@ -37,6 +57,8 @@ class WScan:
     window: int
     slide: int = 1
     condition: Condition = Condition()
+
+    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if not self.labels:
@@ -60,11 +82,13 @@ class WScan:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(_HashedOnce):
     """`σ_φ(S)`: the tuples of the input on which the condition holds."""
 
     input: Plan
     condition: Condition
+
+    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if self.input.arity != 2:
@@ -86,11 +110,13 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class Union(_HashedOnce):
     """`S₁ ∪^d S₂ …`: the tuples of all inputs, labelled `label`. One input only renames."""
 
     inputs: tuple[Plan, ...]
     label: str
+
+    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -104,13 +130,15 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """`⋈_Φ^{src,trg,d}(S₁, …, Sₙ)`: all ways to match the inputs' ends, handing out the variables `output`."""
+class Pattern(_HashedOnce):
+    """`⋈_Φ^{src,trg,d}(S₁, …, Sₙ)`: all ways to match the inputs' ends; hands out the variables `output`."""
 
     inputs: tuple[Plan, ...]
     ends: tuple[tuple[int, int], ...]
     output: tuple[int, ...]
     label: str
+
+    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if not self.inputs or len(self.inputs) != len(self.ends):
@@ -137,7 +165,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class Path(_HashedOnce):
     """`𝒫_R^d(S_{l₁}, …, S_{lₙ})`: pairs joined by a path whose labels spell a word of `expr`.
 
     `expr` speaks of its inputs by position: a `Label` named "0" is the first input, "1" the second, … (its
@@ -149,6 +177,8 @@ class Path:
     expr: PathExpr
     label: str
 
+    __hash__ = _HashedOnce.__hash__
+
     def __post_init__(self) -> None:
         if not self.inputs:
             raise PlanError("Path needs an input")
@@ -156,6 +186,11 @@ class Path:
             raise PlanError("Path reads pairs")
         if len(set(self.inputs)) != len(self.inputs):
             raise PlanError("Path names each input once")
+        used = labels(self.expr)
+        if any(label.stream is not None for label in used):
+            raise PlanError("Path's expression speaks of inputs by position, not of streams")
+        if {label.name for label in used} != {str(place) for place in range(len(self.inputs))}:
+            raise PlanError(f"Path's expression uses each of its {len(self.inputs)} inputs, and no other")
 
     @property
     def arity(self) -> int:

@@ -1,0 +1,251 @@
+"""SGQParser: a regular query to its canonical plan.
+
+Heads are taken in the topological order of the dependency graph. A label of a stream becomes a `WScan`, a
+path atom a `Path`, a rule a `Pattern` over its body, and a head of several rules a `Union`. What differs
+from the paper's text is what its own example shows:
+
+- A rule that only hands on its one atom adds no node: `Answer(u, m) <- Notify(u, m)` is Notify's plan.
+- A pattern's inputs stand as the atoms were written, but a path whose variables are all bound by plain
+  atoms of the same rule is a check on those, and comes after them.
+
+Constants become a `Filter` on the atom's plan. A head that only renames something, used inside a path
+expression, keeps its name by a `Union` of one: the edges that a path is made of are called what the
+expression calls them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+
+from meander.algebra import automata
+from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, PlanError, Union, WScan
+from meander.algebra.printing import expression
+from meander.errors import QueryError, Span
+from meander.syntax.query import (
+    Atom,
+    Constant,
+    Either,
+    Inverse,
+    Label,
+    PathExpr,
+    RegularQuery,
+    Repeat,
+    Rule,
+    Term,
+    Then,
+    Variable,
+)
+
+# Plans are walked by recursion: nesting is bounded here, once, where the user can still be told.
+MOST_NESTED = 64
+
+
+def translate(query: RegularQuery) -> dict[str, Plan]:
+    """The canonical plan of each result, in the order of `query.results`."""
+    plans = _Translation(query).plans
+    return {head: plans[head] for head in query.results}
+
+
+def result_labels(query: RegularQuery) -> dict[str, str]:
+    """What the answers of each result are called: by its head, without the name of the view it belongs to.
+
+    An `Answer` that only hands on another head is only a way to say which: its answers keep that head's name.
+    """
+    rules = _rules_by_head(query)
+    named = {}
+    for head in query.results:
+        handed_on = _handed_on(rules[head][0]) if head == "Answer" and len(rules[head]) == 1 else None
+        if handed_on is not None and isinstance(handed_on.expr, Label) and handed_on.expr.stream is None:
+            named[head] = _edge_label(handed_on.expr.name)
+        else:
+            named[head] = _edge_label(head)
+    return named
+
+
+def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
+    """For each result whose answers are paths, the canonical `Path`s that prove them; None for the others.
+
+    An answer is a path where its rule hands on a path atom, names one of its body's (`Rule.path`), or hands
+    on a head whose answers are paths; with several rules, where that is so for each.
+    """
+    translation = _Translation(query)
+    proofs: dict[str, tuple[Path, ...] | None] = {}
+    for head in translation.order:
+        found = [translation.proofs(rule, proofs) for rule in translation.rules[head]]
+        paths = [path for alternative in found if alternative is not None for path in alternative]
+        proofs[head] = None if None in found else tuple(dict.fromkeys(paths))
+    return {head: proofs[head] for head in query.results}
+
+
+class _Translation:
+    """The plans of all heads of a query, made in `order`."""
+
+    def __init__(self, query: RegularQuery) -> None:
+        self.streams = {stream.name: stream for stream in query.streams}
+        self.rules = _rules_by_head(query)
+        self.order = self._topological_order()
+        self.plans: dict[str, Plan] = {}
+        for head in self.order:
+            alternatives = tuple(dict.fromkeys(self._rule(rule) for rule in self.rules[head]))
+            only = len(alternatives) == 1
+            self.plans[head] = alternatives[0] if only else Union(alternatives, _edge_label(head))
+
+    def _topological_order(self) -> list[str]:
+        needs = {
+            head: {label.name for rule in rules for label in _labels(rule) if label.stream is None}
+            for head, rules in self.rules.items()
+        }
+        for head, needed in needs.items():
+            if unknown := sorted(needed - needs.keys()):
+                raise PlanError(f"{head} needs {unknown[0]}, which no rule defines")
+        try:
+            order = list(TopologicalSorter(needs).static_order())
+        except CycleError as error:
+            raise PlanError(f"rules are recursive: {' <- '.join(reversed(error.args[1]))}") from None
+        nested: dict[str, int] = {}
+        for head in order:
+            nested[head] = 1 + max((nested[needed] for needed in needs[head]), default=0)
+            if nested[head] > MOST_NESTED:
+                raise _too_nested("rules build on each other", self.rules[head][0].span)
+        return order
+
+    def _rule(self, rule: Rule) -> Plan:
+        handed_on = _handed_on(rule)
+        if handed_on is not None:
+            return self._atom(handed_on)
+        numbers: dict[Term | tuple[int, str], int] = {}
+        inputs, ends = [], []
+        for place, atom in enumerate(_pattern_order(rule.body)):
+            inputs.append(self._atom(atom))
+            # A constant is asked for by its Filter: here its place is a variable of its own.
+            src = atom.src if isinstance(atom.src, Variable) else (place, "src")
+            trg = atom.trg if isinstance(atom.trg, Variable) else (place, "trg")
+            ends.append((numbers.setdefault(src, len(numbers)), numbers.setdefault(trg, len(numbers))))
+        if unbound := [variable.name for variable in rule.args if variable not in numbers]:
+            raise PlanError(f"{rule.head} hands out {unbound[0]}, which its body does not bind")
+        output = tuple(numbers[variable] for variable in rule.args)
+        return Pattern(tuple(inputs), tuple(ends), output, _edge_label(rule.head))
+
+    def _atom(self, atom: Atom) -> Plan:
+        plan = self.path(atom) if _is_path(atom) else self._edge(automata.labels(atom.expr)[0])
+        condition = Condition(_value(atom.src), _value(atom.trg))
+        return plan if condition == Condition() else Filter(plan, condition)
+
+    def _edge(self, label: Label) -> Plan:
+        if label.stream is None:
+            return self.plans[label.name]
+        if label.stream not in self.streams:
+            raise PlanError(f"no stream {label.stream}; streams: {', '.join(sorted(self.streams)) or 'none'}")
+        stream = self.streams[label.stream]
+        return WScan(stream.name, (label.name,), stream.window, stream.slide)
+
+    def path(self, atom: Atom) -> Path:
+        """The Path of a path atom; the same for equal atoms."""
+        automata.compile(atom.expr)  # for its bound on states: better said now than when the query starts
+        inputs: dict[Plan, int] = {}
+        numbers: dict[Label, Label] = {}
+        for label in automata.labels(atom.expr):
+            plan, called = self._edge(label), _edge_label(label.name)
+            if plan.label != called:
+                plan = Union((plan,), called)
+            numbers[label] = Label(str(inputs.setdefault(plan, len(inputs))))
+        name = atom.name or expression(atom.expr, lambda label: _edge_label(label.name))
+        return Path(tuple(inputs), _renamed(atom.expr, numbers), name)
+
+    def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
+        """The Paths that prove the answers of one rule; `known` says so for the heads before it."""
+        if rule.path is not None:
+            return tuple(self.path(atom) for atom in rule.body if atom.name == rule.path)
+        if len(rule.body) != 1 or rule.args != (rule.body[0].src, rule.body[0].trg):
+            return None
+        atom = rule.body[0]
+        if _is_path(atom):
+            return (self.path(atom),)
+        label = automata.labels(atom.expr)[0]
+        return known[label.name] if label.stream is None else None
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Parts of rules
+
+
+def _rules_by_head(query: RegularQuery) -> dict[str, list[Rule]]:
+    rules: defaultdict[str, list[Rule]] = defaultdict(list)
+    for rule in query.rules:
+        rules[rule.head].append(rule)
+    if missing := [head for head in query.results if head not in rules]:
+        raise PlanError(f"no rule for the result {missing[0]}")
+    return dict(rules)
+
+
+def _labels(rule: Rule) -> list[Label]:
+    for atom in rule.body:
+        if _nesting(atom.expr) > MOST_NESTED:
+            raise _too_nested("this path expression is nested", atom.span)
+    return [label for atom in rule.body for label in automata.labels(atom.expr)]
+
+
+def _is_path(atom: Atom) -> bool:
+    """Whether an atom is a path: any expression but a label alone, and that too where it is named."""
+    return atom.name is not None or not isinstance(atom.expr, Label)
+
+
+def _handed_on(rule: Rule) -> Atom | None:
+    """The atom of a rule that does nothing but hand it on, if it is such a rule."""
+    atom = rule.body[0]
+    same = len(rule.body) == 1 and rule.args == (atom.src, atom.trg) and atom.src != atom.trg
+    return atom if same else None
+
+
+def _pattern_order(body: tuple[Atom, ...]) -> list[Atom]:
+    """The atoms as written, but paths whose variables are all bound by plain atoms last."""
+    bound = {term for atom in body if not _is_path(atom) for term in (atom.src, atom.trg)}
+    return sorted(body, key=lambda atom: _is_path(atom) and _variables(atom) <= bound)
+
+
+def _variables(atom: Atom) -> set[Term]:
+    return {term for term in (atom.src, atom.trg) if isinstance(term, Variable)}
+
+
+def _value(term: Term) -> str | int | None:
+    return term.value if isinstance(term, Constant) else None
+
+
+def _edge_label(name: str) -> str:
+    """What edges under a name are called: a view's label goes by the view's name in queries alone."""
+    return name.rpartition(".")[2]
+
+
+def _renamed(expr: PathExpr, names: dict[Label, Label]) -> PathExpr:
+    match expr:
+        case Label():
+            return names[expr]
+        case Inverse(inner):
+            return Inverse(_renamed(inner, names))
+        case Then(parts):
+            return Then(tuple(_renamed(part, names) for part in parts))
+        case Either(parts):
+            return Either(tuple(_renamed(part, names) for part in parts))
+        case Repeat(inner, low, high):
+            return Repeat(_renamed(inner, names), low, high)
+
+
+def _nesting(expr: PathExpr) -> int:
+    """How deep an expression is nested, counted without recursion."""
+    deepest, pending = 0, [(expr, 1)]
+    while pending:
+        part, depth = pending.pop()
+        deepest = max(deepest, depth)
+        match part:
+            case Inverse(inner) | Repeat(inner):
+                pending.append((inner, depth + 1))
+            case Then(parts) | Either(parts):
+                pending.extend((inner, depth + 1) for inner in parts)
+    return deepest
+
+
+def _too_nested(what: str, span: Span | None) -> QueryError:
+    return QueryError(
+        f"{what} more than {MOST_NESTED} levels deep", span=span, hint="split the query, or write it flatter"
+    )
