@@ -1,0 +1,215 @@
+"""The forest of PATH: a spanning tree for each root, over (vertex, state of the automaton).
+
+A node of the tree of root x at (v, s) says that a path from x to v takes the automaton to s, and until when
+(`exp`); its parent is the node before it on that path, or -1 for the root, which has no node of its own.
+Nodes are found by (root, vertex, state) and listed by (vertex, state), so that a new edge finds the trees that
+it extends. Expired nodes are passed over, and go away when the table is packed.
+
+The empty path is a node too: of root x at x, in a state of its own (`Automaton.empty`), without parent.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from meander.kernels.graph import mix
+from meander.kernels.jit import Array, kernel
+
+# Places in `Forest.counts` and `Queue.counts`.
+NODES = 0
+ITEMS, HEAP, STACK, LEVEL = 0, 1, 2, 3
+
+
+class Automaton(NamedTuple):
+    """A minimal DFA over (relation, direction): its moves by relation, by state out of it, and by state into it.
+
+    State 0 is the start. `settings` is [states, the empty path's included, and that state or -1].
+    """
+
+    accepting: Array  # by state (the empty path's included): 0 or 1
+    finals: Array  # the accepting states, the empty path's included
+    relation_begin: Array  # by relation of the graph, with one more for the end
+    relation_inverse: Array
+    relation_from: Array
+    relation_to: Array
+    out_begin: Array  # by state, with one more for the end
+    out_relation: Array
+    out_inverse: Array
+    out_to: Array
+    in_begin: Array
+    in_relation: Array
+    in_inverse: Array
+    in_from: Array
+    settings: Array
+
+
+class Forest(NamedTuple):
+    root: Array
+    vertex: Array
+    state: Array
+    exp: Array
+    parent: Array
+    next_node: Array  # the list by (vertex, state)
+    was: Array  # while a cut or an expiry is repaired: the expiry before it; else 0
+    index: Array  # open addressing: node or -1
+    first_node: Array  # by vertex * places + state
+    counts: Array
+
+
+class Queue(NamedTuple):
+    """Candidates to settle, longest expiry first: a stack for those of the current level, a heap for the rest."""
+
+    root: Array
+    vertex: Array
+    state: Array
+    parent: Array
+    exp: Array
+    heap: Array
+    stack: Array
+    counts: Array
+
+
+@kernel
+def find_node(forest: Forest, root: int, vertex: int, state: int) -> int:
+    """The node of a tree at (vertex, state), valid or not, or -1."""
+    mask = forest.index.size - 1
+    at = mix(root, vertex, state) & mask
+    while True:
+        node = forest.index[at]
+        if node < 0:
+            return -1
+        if forest.vertex[node] == vertex and forest.root[node] == root and forest.state[node] == state:
+            return node
+        at = (at + 1) & mask
+
+
+@kernel
+def link_node(forest: Forest, node: int, states: int) -> None:
+    """Put a node, whose columns are set, into the index and its list."""
+    root, vertex, state = forest.root[node], forest.vertex[node], forest.state[node]
+    mask = forest.index.size - 1
+    at = mix(root, vertex, state) & mask
+    while forest.index[at] >= 0:
+        at = (at + 1) & mask
+    forest.index[at] = node
+    place = vertex * states + state
+    forest.next_node[node] = forest.first_node[place]
+    forest.first_node[place] = node
+
+
+@kernel
+def add_node(forest: Forest, root: int, vertex: int, state: int, states: int) -> int:
+    """A new node, not valid yet. Needs room for one."""
+    node = forest.counts[NODES]
+    forest.counts[NODES] = node + 1
+    forest.root[node] = root
+    forest.vertex[node] = vertex
+    forest.state[node] = state
+    forest.exp[node] = 0
+    forest.parent[node] = -1
+    forest.was[node] = 0
+    link_node(forest, node, states)
+    return node
+
+
+@kernel
+def relink_nodes(forest: Forest, states: int) -> None:
+    """Build the index and the lists anew from the columns."""
+    forest.index[:] = -1
+    forest.first_node[:] = -1
+    for node in range(forest.counts[NODES]):
+        link_node(forest, node, states)
+
+
+@kernel
+def pack_nodes(forest: Forest, horizon: int, states: int, queue: Queue) -> None:
+    """Drop the nodes that are expired at `horizon`; parents, and those of waiting candidates, follow.
+
+    A valid node's parent lasts at least as long, so it is kept too.
+    """
+    kept = 0
+    nodes = forest.counts[NODES]
+    moved = forest.next_node
+    for node in range(nodes):
+        if forest.exp[node] > horizon:
+            moved[node] = kept
+            forest.root[kept] = forest.root[node]
+            forest.vertex[kept] = forest.vertex[node]
+            forest.state[kept] = forest.state[node]
+            forest.exp[kept] = forest.exp[node]
+            forest.parent[kept] = forest.parent[node]
+            forest.was[kept] = 0
+            kept += 1
+        else:
+            moved[node] = -1
+    for node in range(kept):
+        if forest.parent[node] >= 0:
+            forest.parent[node] = moved[forest.parent[node]]
+    for item in range(queue.counts[ITEMS]):
+        if queue.parent[item] >= 0:
+            queue.parent[item] = moved[queue.parent[item]]
+    forest.counts[NODES] = kept
+    relink_nodes(forest, states)
+
+
+@kernel
+def push_candidate(queue: Queue, root: int, vertex: int, state: int, parent: int, exp: int) -> None:
+    """Queue a candidate; it needs room for one. Those of the current level need no order among themselves."""
+    item = queue.counts[ITEMS]
+    queue.counts[ITEMS] = item + 1
+    queue.root[item] = root
+    queue.vertex[item] = vertex
+    queue.state[item] = state
+    queue.parent[item] = parent
+    queue.exp[item] = exp
+    if exp == queue.counts[LEVEL]:
+        queue.stack[queue.counts[STACK]] = item
+        queue.counts[STACK] += 1
+        return
+    at = queue.counts[HEAP]
+    queue.counts[HEAP] = at + 1
+    while at > 0:
+        above = (at - 1) >> 1
+        if queue.exp[queue.heap[above]] >= exp:
+            break
+        queue.heap[at] = queue.heap[above]
+        at = above
+    queue.heap[at] = item
+
+
+@kernel
+def peek_candidate(queue: Queue) -> int:
+    """The item with the largest expiry, or -1; an empty queue starts over."""
+    if queue.counts[STACK] > 0:
+        return queue.stack[queue.counts[STACK] - 1]
+    if queue.counts[HEAP] > 0:
+        return queue.heap[0]
+    queue.counts[ITEMS] = 0
+    queue.counts[LEVEL] = -1
+    return -1
+
+
+@kernel
+def pop_candidate(queue: Queue) -> None:
+    """Remove the item that `peek_candidate` showed."""
+    if queue.counts[STACK] > 0:
+        queue.counts[STACK] -= 1
+        return
+    queue.counts[LEVEL] = queue.exp[queue.heap[0]]
+    size = queue.counts[HEAP] - 1
+    queue.counts[HEAP] = size
+    item = queue.heap[size]
+    exp = queue.exp[item]
+    at = 0
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        if below + 1 < size and queue.exp[queue.heap[below + 1]] > queue.exp[queue.heap[below]]:
+            below += 1
+        if queue.exp[queue.heap[below]] <= exp:
+            break
+        queue.heap[at] = queue.heap[below]
+        at = below
+    if size > 0:
+        queue.heap[at] = item

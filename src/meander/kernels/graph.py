@@ -1,0 +1,263 @@
+"""The window's graph: one table of edges for every stream that some operator looks into.
+
+Operators take a batch one after the other, each from its first row to its last, so an operator that reads
+the graph at time t must not see what a later row of the same batch has changed. The table therefore keeps,
+for the length of one batch, the older expiries of each edge that changed: `expiry_at(t)` answers as of the
+end of instant t, `expiry_before(t)` as of its beginning. At the next batch the older ones are forgotten.
+
+An edge is a row (relation, src, trg) with its largest expiry: what is valid now and until then. A pair index
+finds a row, lists by source and by target walk a vertex's edges. Rows are only added during a batch; expired
+rows go away when the table is packed between two batches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from meander.kernels.jit import Array, kernel
+
+UNCHANGED = -1  # stamp of a row that this batch has not changed: before every instant
+
+# Places in `Graph.counts`.
+ROWS, UNDONE, VERTICES = 0, 1, 2
+
+# What a kernel says when it stops: nothing more to do, or what it needs more room in (or needs at all).
+DONE, FULL_GRAPH, FULL_OUTPUT, FULL_TABLE, FULL_SCRATCH, NEEDS_LINKS = 0, 1, 2, 3, 4, 5
+
+
+class Graph(NamedTuple):
+    """Columns by row, lists by (vertex, relation), the pair index, and the batch's older expiries."""
+
+    relation: Array
+    src: Array
+    trg: Array
+    exp: Array
+    stamp: Array  # the instant of the row's last change in this batch, or UNCHANGED
+    older: Array  # into the undo columns, or -1
+    next_out: Array
+    next_in: Array
+    pair: Array  # open addressing: row or -1; its length is a power of two
+    first_out: Array  # by vertex * relations + relation: a row or -1
+    first_in: Array
+    degree_out: Array
+    degree_in: Array
+    undo_row: Array
+    undo_exp: Array
+    undo_stamp: Array
+    undo_older: Array
+    linked_out: Array  # by relation: whether lists by source are kept
+    linked_in: Array
+    counts: Array
+
+
+@kernel
+def mix(a: int, b: int, c: int) -> int:
+    """A spread of three non-negative numbers below 2**31, itself non-negative; no step overflows 63 bits."""
+    h = (np.int64(a) * 1_640_531_527) ^ (np.int64(b) * 1_103_515_245) ^ (np.int64(c) * 1_597_334_677)
+    h = ((h & 0x7FFFFFFF) * 2_045_197_649) ^ (h >> 31)
+    return h ^ (h >> 29)
+
+
+@kernel
+def find_row(graph: Graph, relation: int, src: int, trg: int) -> int:
+    """The row of an edge, or -1."""
+    mask = graph.pair.size - 1
+    at = mix(src, trg, relation) & mask
+    while True:
+        row = graph.pair[at]
+        if row < 0:
+            return -1
+        if graph.src[row] == src and graph.trg[row] == trg and graph.relation[row] == relation:
+            return row
+        at = (at + 1) & mask
+
+
+@kernel
+def expiry_at(graph: Graph, row: int, time: int) -> int:
+    """The row's expiry once all changes of instants up to `time` are made."""
+    if graph.stamp[row] <= time:
+        return graph.exp[row]
+    undo = graph.older[row]
+    while graph.undo_stamp[undo] > time:
+        undo = graph.undo_older[undo]
+    return graph.undo_exp[undo]
+
+
+@kernel
+def expiry_before(graph: Graph, row: int, time: int) -> int:
+    """The row's expiry before the first change of instant `time` in this batch."""
+    if graph.stamp[row] < time:
+        return graph.exp[row]
+    undo = graph.older[row]
+    while graph.undo_stamp[undo] >= time:
+        undo = graph.undo_older[undo]
+    return graph.undo_exp[undo]
+
+
+@kernel
+def link_row(graph: Graph, row: int) -> None:
+    """Put a row, whose columns are set, into the pair index and the lists."""
+    relation, src, trg = graph.relation[row], graph.src[row], graph.trg[row]
+    mask = graph.pair.size - 1
+    at = mix(src, trg, relation) & mask
+    while graph.pair[at] >= 0:
+        at = (at + 1) & mask
+    graph.pair[at] = row
+    relations = graph.linked_out.size
+    if graph.linked_out[relation]:
+        place = src * relations + relation
+        graph.next_out[row] = graph.first_out[place]
+        graph.first_out[place] = row
+        graph.degree_out[place] += 1
+    if graph.linked_in[relation]:
+        place = trg * relations + relation
+        graph.next_in[row] = graph.first_in[place]
+        graph.first_in[place] = row
+        graph.degree_in[place] += 1
+
+
+@kernel
+def change_expiry(graph: Graph, row: int, time: int, exp: int) -> None:
+    """Set the row's expiry at `time`, keeping what it was before this instant. Needs room for one undo."""
+    if graph.stamp[row] != time:
+        undo = graph.counts[UNDONE]
+        graph.undo_row[undo] = row
+        graph.undo_exp[undo] = graph.exp[row]
+        graph.undo_stamp[undo] = graph.stamp[row]
+        graph.undo_older[undo] = graph.older[row]
+        graph.counts[UNDONE] = undo + 1
+        graph.older[row] = undo
+        graph.stamp[row] = time
+    graph.exp[row] = exp
+
+
+@kernel
+def begin_batch(graph: Graph) -> None:
+    """Forget the older expiries of the batch before."""
+    for undo in range(graph.counts[UNDONE]):
+        row = graph.undo_row[undo]
+        graph.stamp[row] = UNCHANGED
+        graph.older[row] = -1
+    graph.counts[UNDONE] = 0
+
+
+class Rows(NamedTuple):
+    """A batch of tuples over pairs, sorted by time.
+
+    `op` > 0: valid in [ts, exp). `op` < 0: from ts on, valid no longer than exp (exp <= ts: not at all).
+    """
+
+    src: Array
+    trg: Array
+    ts: Array
+    exp: Array
+    op: Array
+
+
+@kernel
+def update_relation(graph: Graph, relation: int, rows: Rows, out: Rows, cursor: Array) -> int:
+    """Apply rows to a relation, instant by instant, and hand out what each instant changed, once an edge.
+
+    `cursor` is [next row, output rows]; returns DONE, or what is full, to be called again with that room.
+    An instant is applied whole or not at all: both checks for room come before it.
+    """
+    position = cursor[0]
+    total = rows.ts.size
+    while position < total:
+        time = rows.ts[position]
+        end = position + 1
+        while end < total and rows.ts[end] == time:
+            end += 1
+        size = end - position
+        if graph.counts[ROWS] + size > graph.src.size or graph.counts[UNDONE] + size > graph.undo_row.size:
+            cursor[0] = position
+            return FULL_GRAPH
+        if cursor[1] + size > out.ts.size:
+            cursor[0] = position
+            return FULL_OUTPUT
+        first_undo = graph.counts[UNDONE]
+        for i in range(position, end):
+            src, trg, exp = rows.src[i], rows.trg[i], rows.exp[i]
+            row = find_row(graph, relation, src, trg)
+            if rows.op[i] > 0:
+                if exp <= time:
+                    continue
+                if row < 0:
+                    row = graph.counts[ROWS]
+                    graph.counts[ROWS] = row + 1
+                    graph.relation[row] = relation
+                    graph.src[row] = src
+                    graph.trg[row] = trg
+                    graph.exp[row] = 0
+                    graph.stamp[row] = UNCHANGED
+                    graph.older[row] = -1
+                    link_row(graph, row)
+                if exp > graph.exp[row]:
+                    change_expiry(graph, row, time, exp)
+            elif row >= 0 and graph.exp[row] > time and graph.exp[row] > exp:
+                change_expiry(graph, row, time, max(exp, time))
+        for undo in range(first_undo, graph.counts[UNDONE]):
+            row = graph.undo_row[undo]
+            before = graph.undo_exp[undo] if graph.undo_exp[undo] > time else time
+            after = graph.exp[row] if graph.exp[row] > time else time
+            if before != after:
+                at = cursor[1]
+                out.src[at] = graph.src[row]
+                out.trg[at] = graph.trg[row]
+                out.ts[at] = time
+                out.exp[at] = after
+                out.op[at] = 1 if after > before else -1
+                cursor[1] = at + 1
+        position = end
+    cursor[0] = position
+    return DONE
+
+
+@kernel
+def pack_rows(graph: Graph, horizon: int) -> None:
+    """Drop the rows that are expired at `horizon`, and build the pair index and all lists anew.
+
+    Rows keep their order, so that a vertex's edges stay near each other. Only between two batches.
+    """
+    kept = 0
+    for row in range(graph.counts[ROWS]):
+        if graph.exp[row] > horizon:
+            graph.relation[kept] = graph.relation[row]
+            graph.src[kept] = graph.src[row]
+            graph.trg[kept] = graph.trg[row]
+            graph.exp[kept] = graph.exp[row]
+            graph.stamp[kept] = UNCHANGED
+            graph.older[kept] = -1
+            kept += 1
+    graph.counts[ROWS] = kept
+    relink_rows(graph)
+
+
+@kernel
+def relink_rows(graph: Graph) -> None:
+    """Build the pair index and all lists anew from the columns."""
+    graph.pair[:] = -1
+    graph.first_out[:] = -1
+    graph.first_in[:] = -1
+    graph.degree_out[:] = 0
+    graph.degree_in[:] = 0
+    for row in range(graph.counts[ROWS]):
+        link_row(graph, row)
+
+
+@kernel
+def mark_vertices(graph: Graph, live: Array) -> None:
+    """Mark the vertices that some row holds."""
+    for row in range(graph.counts[ROWS]):
+        live[graph.src[row]] = True
+        live[graph.trg[row]] = True
+
+
+@kernel
+def count_rows(graph: Graph, horizon: int, rows: Array) -> None:
+    """Count, by relation, the rows that are valid after `horizon`."""
+    for row in range(graph.counts[ROWS]):
+        if graph.exp[row] > horizon:
+            rows[graph.relation[row]] += 1
