@@ -21,7 +21,7 @@ from graphlib import CycleError, TopologicalSorter
 from meander.algebra import automata
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, PlanError, Union, WScan
 from meander.algebra.printing import expression
-from meander.errors import QueryError, Span
+from meander.errors import QueryError
 from meander.syntax.query import (
     Atom,
     Constant,
@@ -36,9 +36,6 @@ from meander.syntax.query import (
     Then,
     Variable,
 )
-
-# Plans are walked by recursion: nesting is bounded here, once, where the user can still be told.
-MOST_NESTED = 64
 
 
 def translate(query: RegularQuery) -> dict[str, Plan]:
@@ -100,15 +97,9 @@ class _Translation:
             if unknown := sorted(needed - needs.keys()):
                 raise PlanError(f"{head} needs {unknown[0]}, which no rule defines")
         try:
-            order = list(TopologicalSorter(needs).static_order())
+            return list(TopologicalSorter(needs).static_order())
         except CycleError as error:
             raise PlanError(f"rules are recursive: {' <- '.join(reversed(error.args[1]))}") from None
-        nested: dict[str, int] = {}
-        for head in order:
-            nested[head] = 1 + max((nested[needed] for needed in needs[head]), default=0)
-            if nested[head] > MOST_NESTED:
-                raise _too_nested("rules build on each other", self.rules[head][0].span)
-        return order
 
     def _rule(self, rule: Rule) -> Plan:
         handed_on = _handed_on(rule)
@@ -142,16 +133,21 @@ class _Translation:
 
     def path(self, atom: Atom) -> Path:
         """The Path of a path atom; the same for equal atoms."""
-        automata.compile(atom.expr)  # for its bound on states: better said now than when the query starts
         inputs: dict[Plan, int] = {}
         numbers: dict[Label, Label] = {}
         for label in automata.labels(atom.expr):
-            plan, called = self._edge(label), _edge_label(label.name)
-            if plan.label != called:
-                plan = Union((plan,), called)
+            plan = self._edge(label)
+            if label.stream is None and plan.label != _edge_label(label.name):
+                plan = Union((plan,), _edge_label(label.name))
             numbers[label] = Label(str(inputs.setdefault(plan, len(inputs))))
-        name = atom.name or expression(atom.expr, lambda label: _edge_label(label.name))
-        return Path(tuple(inputs), _renamed(atom.expr, numbers), name)
+        name = atom.name or expression(atom.expr, lambda label: label.name)
+        path = Path(tuple(inputs), _renamed(atom.expr, numbers), name)
+        try:
+            automata.compile(path.expr)  # too large an automaton is better refused now than when a run starts
+        except QueryError as error:
+            error.span = atom.span
+            raise
+        return path
 
     def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
         """The Paths that prove the answers of one rule; `known` says so for the heads before it."""
@@ -180,9 +176,6 @@ def _rules_by_head(query: RegularQuery) -> dict[str, list[Rule]]:
 
 
 def _labels(rule: Rule) -> list[Label]:
-    for atom in rule.body:
-        if _nesting(atom.expr) > MOST_NESTED:
-            raise _too_nested("this path expression is nested", atom.span)
     return [label for atom in rule.body for label in automata.labels(atom.expr)]
 
 
@@ -229,23 +222,3 @@ def _renamed(expr: PathExpr, names: dict[Label, Label]) -> PathExpr:
             return Either(tuple(_renamed(part, names) for part in parts))
         case Repeat(inner, low, high):
             return Repeat(_renamed(inner, names), low, high)
-
-
-def _nesting(expr: PathExpr) -> int:
-    """How deep an expression is nested, counted without recursion."""
-    deepest, pending = 0, [(expr, 1)]
-    while pending:
-        part, depth = pending.pop()
-        deepest = max(deepest, depth)
-        match part:
-            case Inverse(inner) | Repeat(inner):
-                pending.append((inner, depth + 1))
-            case Then(parts) | Either(parts):
-                pending.extend((inner, depth + 1) for inner in parts)
-    return deepest
-
-
-def _too_nested(what: str, span: Span | None) -> QueryError:
-    return QueryError(
-        f"{what} more than {MOST_NESTED} levels deep", span=span, hint="split the query, or write it flatter"
-    )
