@@ -1,0 +1,220 @@
+"""Edges on their way in: columns of names, no Python object for an edge.
+
+A column of names is a `Text`: spans of one buffer of bytes. The raw bytes of a file are such a buffer, and
+so are Arrow's string and integer columns, hence reading and ordering move spans, not names. The buffer of a
+`Text` is never written to, and its array says so (which also spares the kernels a second compilation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from meander.kernels.spans import gather_spans, index_spans, match_spans, wrapping
+
+Array = np.ndarray[Any, Any]
+
+INFINITY = 2**62
+"""Later than every time; the frontier of a finished run."""
+
+MAX_TIME = 2**61 - 1
+"""The latest time of an edge: with a window added it is still before `INFINITY`."""
+
+STRING, INTEGER = 0, 1
+"""The kinds of a name: UTF-8 bytes, or an int64 as eight bytes, little-endian."""
+
+
+class Reason:
+    """Why an edge cannot be used; the words in the rejects output."""
+
+    MISSING = "missing field"
+    NOT_INTEGER = "not an integer time"
+    NEGATIVE = "negative time"
+    OUT_OF_RANGE = "time out of range"
+    BAD_OP = "bad op"
+    BAD_VERTEX = "bad vertex"
+    BAD_LABEL = "bad label"
+    NOT_UTF8 = "not UTF-8"
+    UNPARSABLE = "unparsable row"
+    TOO_LATE = "too late"
+
+
+class Reject(NamedTuple):
+    """An edge that cannot be used: of which stream, why, and what it said."""
+
+    stream: str
+    reason: str
+    text: str
+
+
+class Text(NamedTuple):
+    """n names as spans of one buffer."""
+
+    data: Array
+    start: Array
+    end: Array
+    kind: Array
+
+    @property
+    def rows(self) -> int:
+        return int(self.start.size)
+
+    def take(self, chosen: Any) -> Text:
+        """The rows that an index array, a mask or a slice chooses; the bytes stay where they are."""
+        return Text(self.data, self.start[chosen], self.end[chosen], self.kind[chosen])
+
+    def packed(self) -> tuple[Array, Array]:
+        """The names' bytes without gaps, and the n + 1 offsets into them."""
+        out = np.empty(int((self.end - self.start).sum()), np.uint8)
+        offsets = np.empty(self.rows + 1, np.int64)
+        gather_spans(self.data, self.start, self.end, out, offsets)
+        return out, offsets
+
+    def compact(self) -> Text:
+        """The same names in a buffer that holds nothing else."""
+        data, offsets = self.packed()
+        return Text(frozen(data), offsets[:-1], offsets[1:], self.kind)
+
+    def values(self) -> list[str | int]:
+        """The names as Python objects."""
+        data, offsets = self.packed()
+        raw = data.tobytes()
+        bounds = offsets.tolist()
+        spans = zip(bounds, bounds[1:], self.kind.tolist(), strict=False)
+        return [
+            int.from_bytes(raw[start:end], "little", signed=True) if kind else raw[start:end].decode()
+            for start, end, kind in spans
+        ]
+
+
+class Edges(NamedTuple):
+    """n edges in order of arrival (or, after ingest, of time); `op` is +1, or -1 for a deletion.
+
+    `line` is each edge's own text, where it came from text and has not been accepted yet.
+    """
+
+    src: Text
+    label: Text
+    trg: Text
+    ts: Array
+    op: Array
+    line: Text | None = None
+
+    @property
+    def rows(self) -> int:
+        return int(self.ts.size)
+
+    def take(self, chosen: Any) -> Edges:
+        line = None if self.line is None else self.line.take(chosen)
+        return Edges(
+            self.src.take(chosen),
+            self.label.take(chosen),
+            self.trg.take(chosen),
+            self.ts[chosen],
+            self.op[chosen],
+            line,
+        )
+
+
+def frozen(data: Array) -> Array:
+    """A view of `data` that cannot be written through."""
+    view = data.view()
+    view.flags.writeable = False
+    return view
+
+
+def as_text(values: Iterable[str | int]) -> Text:
+    """The names of Python strings and integers (of 64 bits)."""
+    kept = list(values)
+    encoded = [
+        value.encode() if isinstance(value, str) else int(value).to_bytes(8, "little", signed=True)
+        for value in kept
+    ]
+    offsets = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(kept)), out=offsets[1:])
+    kind = np.fromiter((not isinstance(value, str) for value in kept), np.int8, len(kept))
+    return Text(frozen(np.frombuffer(b"".join(encoded), np.uint8)), offsets[:-1], offsets[1:], kind)
+
+
+def integer_text(values: Array) -> Text:
+    """The names of an int64 column, without a copy of it."""
+    column = np.ascontiguousarray(values, dtype="<i8")
+    start = np.arange(column.size, dtype=np.int64) * 8
+    return Text(frozen(column.view(np.uint8)), start, start + 8, np.ones(column.size, np.int8))
+
+
+def empty_text() -> Text:
+    return as_text(())
+
+
+def empty_edges() -> Edges:
+    name = empty_text()
+    return Edges(name, name, name, np.empty(0, np.int64), np.empty(0, np.int8))
+
+
+def concat_texts(parts: Sequence[Text]) -> Text:
+    """The rows of all parts, in order; parts of one and the same buffer stay in it."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return empty_text()
+    kind = np.concatenate([part.kind for part in parts])
+    first = parts[0].data
+    if all(part.data is first for part in parts):
+        return Text(
+            first, np.concatenate([p.start for p in parts]), np.concatenate([p.end for p in parts]), kind
+        )
+    packed = [part.packed() for part in parts]
+    base = np.cumsum([0] + [data.size for data, _ in packed])[:-1]
+    start = np.concatenate([offsets[:-1] + shift for (_, offsets), shift in zip(packed, base, strict=True)])
+    end = np.concatenate([offsets[1:] + shift for (_, offsets), shift in zip(packed, base, strict=True)])
+    return Text(frozen(np.concatenate([data for data, _ in packed])), start, end, kind)
+
+
+def concat_edges(parts: Sequence[Edges]) -> Edges:
+    """The edges of all parts, in order; `line` is kept where all have it."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return empty_edges()
+    lines = [part.line for part in parts if part.line is not None]
+    return Edges(
+        concat_texts([part.src for part in parts]),
+        concat_texts([part.label for part in parts]),
+        concat_texts([part.trg for part in parts]),
+        np.concatenate([part.ts for part in parts]),
+        np.concatenate([part.op for part in parts]),
+        concat_texts(lines) if len(lines) == len(parts) else None,
+    )
+
+
+def match_labels(label: Text, wanted: Sequence[bytes]) -> Array:
+    """For each label its place in `wanted` as int16, or -1 for one that nobody asks for."""
+    out = np.empty(label.rows, np.int16)
+    offsets = np.cumsum([0] + [len(one) for one in wanted])
+    known = np.frombuffer(b"".join(wanted), np.uint8)
+    slots = np.zeros(1 << (2 * len(wanted) + 1).bit_length(), np.int64)
+    with wrapping():
+        index_spans(known, offsets[:-1], offsets[1:], slots)
+        match_spans(label.data, label.start, label.end, known, offsets[:-1], offsets[1:], slots, out)
+    return out
+
+
+def edge_line(edges: Edges, row: int) -> str:
+    """What the edge said: its own text, or else the line that a .tsv file would hold for it."""
+    if edges.line is not None:
+        line = edges.line
+        return shown(line.data[line.start[row] : line.end[row]].tobytes())
+    one = edges.take(slice(row, row + 1))
+    fields = [str(name.values()[0]) for name in (one.src, one.label, one.trg)]
+    fields.append(str(int(edges.ts[row])))
+    if edges.op[row] < 0:
+        fields.append("-")
+    return "\t".join(fields)
+
+
+def shown(raw: bytes) -> str:
+    """Bytes as text that any output can hold: what is not UTF-8 is shown as \\xNN."""
+    return raw.decode("utf-8", errors="backslashreplace")

@@ -1,0 +1,120 @@
+"""Vertices: names outside, dense 32-bit numbers inside.
+
+Everything behind the readers works on numbers, so that a column of vertices is four bytes a row and an array
+indexed by vertex is possible. Numbers are given out from the least on, and those that a sweep frees are used
+again: `capacity` follows the number of vertices alive at a time, not the length of the stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from meander.dataflow.edges import Text, as_text, frozen
+from meander.dataflow.state import Store
+from meander.kernels.interning import (
+    COUNT,
+    FREE,
+    FRESH,
+    USED,
+    Names,
+    hash_names,
+    intern_names,
+    locate_names,
+    measure_live,
+    rebuild_slots,
+    sweep_names,
+)
+from meander.kernels.spans import wrapping
+
+Array = np.ndarray[Any, Any]
+
+LEAST_CAPACITY = 1024
+LEAST_ARENA = 16 * 1024
+
+COLUMNS: dict[str, Any] = {"hash": np.uint32, "pinned": np.bool_, "order": np.int32, "free": np.int32}
+
+
+class Vertices:
+    """The vertices of a dataflow; all state is in the store's arrays."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        if "vertices.slots" not in store.arrays:
+            store.array("vertices.span", LEAST_CAPACITY, np.int64, width=4)
+            for column, dtype in COLUMNS.items():
+                store.array(f"vertices.{column}", LEAST_CAPACITY, dtype)
+            store.array("vertices.slots", 2 * LEAST_CAPACITY, np.uint64)
+            store.array("vertices.arena", LEAST_ARENA, np.uint8)
+            store.array("vertices.counters", 4, np.int64)
+        self.bind()
+
+    def bind(self) -> None:
+        """Take up the store's arrays, after growth or after `store.restore()`."""
+        self.names = Names(*(self.store.arrays[f"vertices.{column}"] for column in Names._fields))
+        self._arena = frozen(self.names.arena)
+
+    @property
+    def count(self) -> int:
+        """How many names have a number."""
+        return int(self.names.counters[COUNT])
+
+    @property
+    def capacity(self) -> int:
+        """All numbers are below this."""
+        return int(self.names.span.shape[0])
+
+    def intern(self, text: Text) -> Array:
+        """The numbers of the names, as int32; new names get new numbers."""
+        numbers = np.empty(text.rows, np.int32)
+        hashes = np.empty(text.rows, np.uint64)
+        row = 0
+        with wrapping():
+            hash_names(*text, hashes)
+            while True:
+                row = intern_names(*text, hashes, self.names, numbers, row)
+                if row == text.rows:
+                    return numbers
+                self._grow(int(text.end[row] - text.start[row]))
+
+    def pin(self, value: str | int) -> int:
+        """The number of a constant of the query; it is never freed."""
+        number = int(self.intern(as_text([value]))[0])
+        self.names.pinned[number] = True
+        return number
+
+    def text(self, numbers: Array) -> Text:
+        """The names of the numbers, as spans that stay valid whatever happens to the vertices later."""
+        start = np.empty(numbers.size, np.int64)
+        end = np.empty(numbers.size, np.int64)
+        kind = np.empty(numbers.size, np.int8)
+        locate_names(self.names, numbers, start, end, kind)
+        return Text(self._arena, start, end, kind)
+
+    def sweep(self, live: Array) -> None:
+        """Free all numbers but the pinned and the `live` (bool, one for each number below `capacity`)."""
+        old = self.names
+        needed = measure_live(old, live)
+        held = old.arena.size
+        # Halving only what is mostly empty keeps a steady stream from resizing at every sweep.
+        size = max(LEAST_ARENA, held // 2) if needed < held // 4 else held
+        arena = self.store.array("vertices.arena", size, np.uint8)
+        with wrapping():
+            sweep_names(old, live, arena)
+        self.bind()
+
+    def _grow(self, length: int) -> None:
+        """Make room for one more name of `length` bytes, and for many more like it."""
+        counters = self.names.counters
+        needed = int(counters[USED]) + length
+        if needed > self.names.arena.size:
+            self.store.grow("vertices.arena", max(2 * self.names.arena.size, needed))
+        if counters[FREE] == 0 and counters[FRESH] == self.capacity:
+            capacity = 2 * self.capacity
+            for column in ("span", *COLUMNS):
+                self.store.grow(f"vertices.{column}", capacity)
+            self.store.array("vertices.slots", 2 * capacity, np.uint64)
+            self.bind()
+            rebuild_slots(self.names)
+        self.bind()

@@ -1,0 +1,178 @@
+"""Names to dense numbers and back: an open-addressing hash table over spans of an arena.
+
+`slots` holds, for each name, 32 bits of its hash and its number plus one in one word, so that a probe costs
+one load and the table can be rebuilt from `hash` without reading a name. What a comparison needs lies
+together in one row of `span`, the first eight bytes of the name included: a short name is found with two
+reads of cold memory. Names lie in `arena` in the order in which they came, which `order` remembers: a sweep
+walks it and copies what lives into another arena. Nothing in an arena is ever overwritten, so spans of it
+that were handed out stay what they were.
+
+A string and an integer are different names even if they look alike: the kind takes part in hash and equality.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from meander.kernels.jit import kernel
+from meander.kernels.spans import equal_spans, hash_span, load_head
+
+Array = np.ndarray[Any, Any]
+
+COUNT, USED, FRESH, FREE = 0, 1, 2, 3
+"""Places in `counters`: names held, arena bytes used, least number never given out, numbers to use again."""
+
+START, LENGTH, KIND, HEAD = 0, 1, 2, 3
+"""Places in a row of `span`: where the name begins in the arena, its length, kind and first eight bytes."""
+
+LOW = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+
+
+class Names(NamedTuple):
+    """The columns of the table; all but `slots`, `arena` and `counters` have one row for each number."""
+
+    slots: Array
+    arena: Array
+    span: Array
+    hash: Array
+    pinned: Array
+    order: Array
+    free: Array
+    counters: Array
+
+
+@kernel
+def put_slot(slots: Array, hashed: Any, number: int) -> None:
+    """Enter a number that is not in the table."""
+    slot = np.int64(hashed) & (slots.size - 1)
+    while slots[slot] != 0:
+        slot = (slot + 1) & (slots.size - 1)
+    slots[slot] = (np.uint64(hashed) << HALF) | np.uint64(number + 1)
+
+
+@kernel
+def hash_names(data: Array, start: Array, end: Array, kind: Array, hashes: Array) -> None:
+    """The hash of each name; apart from the search, so that the processor has many searches under way."""
+    for row in range(start.size):
+        hashes[row] = hash_span(data, start[row], end[row], kind[row])
+
+
+@kernel
+def intern_names(
+    data: Array, start: Array, end: Array, kind: Array, hashes: Array, names: Names, numbers: Array, row: int
+) -> int:
+    """Give each name from `row` on its number, and unknown ones a new one.
+
+    Stops at the first row for which there is no number, slot or room in the arena, and returns that row; all
+    rows done, returns their count.
+    """
+    slots = names.slots
+    span = names.span
+    counters = names.counters
+    mask = slots.size - 1
+    while row < start.size:
+        begin = start[row]
+        length = end[row] - begin
+        head = load_head(data, begin, end[row])
+        hashed = hashes[row]
+        slot = np.int64(hashed) & mask
+        number = np.int64(-1)
+        while slots[slot] != 0:
+            if slots[slot] >> HALF == hashed:
+                other = np.int64(slots[slot] & LOW) - 1
+                if (
+                    span[other, HEAD] == head
+                    and span[other, LENGTH] == length
+                    and span[other, KIND] == kind[row]
+                    and (
+                        length <= 8
+                        or equal_spans(names.arena, span[other, START] + 8, data, begin + 8, length - 8)
+                    )
+                ):
+                    number = other
+                    break
+            slot = (slot + 1) & mask
+        if number < 0:
+            used = counters[USED]
+            if used + length > names.arena.size or 2 * counters[COUNT] >= slots.size:
+                return row
+            if counters[FREE] > 0:
+                counters[FREE] -= 1
+                number = np.int64(names.free[counters[FREE]])
+            elif counters[FRESH] < span.shape[0]:
+                number = counters[FRESH]
+                counters[FRESH] += 1
+            else:
+                return row
+            slots[slot] = (hashed << HALF) | np.uint64(number + 1)
+            for i in range(length):
+                names.arena[used + i] = data[begin + i]
+            span[number, START] = used
+            span[number, LENGTH] = length
+            span[number, KIND] = kind[row]
+            span[number, HEAD] = head
+            names.hash[number] = hashed
+            names.order[counters[COUNT]] = number
+            counters[USED] = used + length
+            counters[COUNT] += 1
+        numbers[row] = number
+        row += 1
+    return row
+
+
+@kernel
+def rebuild_slots(names: Names) -> None:
+    """Enter every held name into `slots`, whatever it held before."""
+    names.slots[:] = 0
+    for i in range(names.counters[COUNT]):
+        number = names.order[i]
+        put_slot(names.slots, names.hash[number], number)
+
+
+@kernel
+def measure_live(names: Names, live: Array) -> int:
+    """The bytes that the names of live or pinned numbers take."""
+    size = 0
+    for i in range(names.counters[COUNT]):
+        number = names.order[i]
+        if live[number] or names.pinned[number]:
+            size += names.span[number, LENGTH]
+    return size
+
+
+@kernel
+def sweep_names(names: Names, live: Array, arena: Array) -> None:
+    """Keep the live and the pinned, move their bytes into `arena`, and free the numbers of all others."""
+    counters = names.counters
+    kept = 0
+    used = 0
+    for i in range(counters[COUNT]):
+        number = names.order[i]
+        if live[number] or names.pinned[number]:
+            begin = names.span[number, START]
+            length = names.span[number, LENGTH]
+            for j in range(length):
+                arena[used + j] = names.arena[begin + j]
+            names.span[number, START] = used
+            used += length
+            names.order[kept] = number
+            kept += 1
+        else:
+            names.free[counters[FREE]] = number
+            counters[FREE] += 1
+    counters[COUNT] = kept
+    counters[USED] = used
+    rebuild_slots(names)
+
+
+@kernel
+def locate_names(names: Names, numbers: Array, start: Array, end: Array, kind: Array) -> None:
+    """Where in the arena the name of each number stands, and its kind."""
+    for row in range(numbers.size):
+        span = names.span[numbers[row]]
+        start[row] = span[START]
+        end[row] = span[START] + span[LENGTH]
+        kind[row] = span[KIND]
