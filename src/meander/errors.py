@@ -6,6 +6,7 @@ of the text and prints that part of it underlined.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 
@@ -18,9 +19,20 @@ class Span:
 
 
 class MeanderError(Exception):
-    """The root of all errors that Meander raises on purpose; `exit_status` is the command's status."""
+    """The root of all errors that Meander raises on purpose: what is wrong, and a hint what to do about it.
+
+    `exit_status` is the command's status.
+    """
 
     exit_status = 1
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
 
 
 class QueryError(MeanderError):
@@ -37,11 +49,9 @@ class QueryError(MeanderError):
         hint: str = "",
         accepted: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(message, hint=hint)
         self.text = text
         self.span = span
-        self.hint = hint
         self.accepted = accepted
 
     def __str__(self) -> str:
@@ -74,23 +84,34 @@ class MemoryBudgetError(MeanderError):
 
 
 def mark(text: str, span: Span, *, width: int = 100) -> str:
-    """The line of `text` that holds `span`, with its number, and the span underlined.
+    """The line of `text` on which `span` begins, with its number, and the span underlined.
 
-    A line longer than `width` is cut to the part around the span.
+    A tab is shown as four spaces and a wide character takes two columns, so that the carets stand under
+    what they mean. A line longer than `width` characters is cut to the part around the span. Of a span
+    over several lines the part on its first line is underlined. An empty span has one caret.
     """
     start = min(max(span.start, 0), len(text))
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
-    if line_end < 0:
-        line_end = len(text)
+    line = text[line_start : line_end if line_end >= 0 else len(text)].rstrip()
     number = text.count("\n", 0, start) + 1
-    column = start - line_start
-    length = max(1, min(span.end, line_end) - start)
-    line = text[line_start:line_end].replace("\t", " ")
-    left = max(0, column - width // 2) if len(line) > width else 0
-    shown = line[left : left + width]
-    before = "…" if left else ""
-    after = "…" if left + width < len(line) else ""
+    column = min(start - line_start, len(line))
+    stop = max(column, min(span.end - line_start, len(line)))
+
+    left = max(0, min(column - width // 3, len(line) - width))
+    right = min(len(line), left + width)
+    before = ("…" if left else "") + _columns(line[left:column])
+    marked = _columns(line[column : min(stop, right)])
+    after = _columns(line[min(stop, right) : right]) + ("…" if right < len(line) else "")
     gutter = f"{number:>4} | "
-    under = " " * (len(before) + column - left) + "^" * max(1, min(length, width - (column - left)))
-    return f"{gutter}{before}{shown}{after}\n{' ' * (len(gutter) - 2)}| {under}"
+    indent = " " * (len(gutter) - 2) + "| " + " " * _shown_width(before)
+    return f"{gutter}{before}{marked}{after}\n{indent}{'^' * max(1, _shown_width(marked))}"
+
+
+def _columns(part: str) -> str:
+    """The part as a terminal can show it: tabs as spaces, what cannot be printed as `·`."""
+    return "".join(character if character.isprintable() else "·" for character in part.replace("\t", " " * 4))
+
+
+def _shown_width(part: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in part)

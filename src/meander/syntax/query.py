@@ -7,6 +7,7 @@ source spans are carried for error messages alone and do not take part in compar
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from meander.errors import Span
@@ -40,12 +41,20 @@ class Then:
 
     parts: tuple[PathExpr, ...]
 
+    def __post_init__(self) -> None:
+        if len(self.parts) < 2:
+            raise ValueError("Then has two parts or more")
+
 
 @dataclass(frozen=True, slots=True)
 class Either:
     """`e1|e2|…`, two parts or more."""
 
     parts: tuple[PathExpr, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.parts) < 2:
+            raise ValueError("Either has two parts or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,10 @@ class Repeat:
     expr: PathExpr
     low: int
     high: int | None
+
+    def __post_init__(self) -> None:
+        if self.low < 0 or (self.high is not None and self.high < self.low):
+            raise ValueError(f"Repeat from {self.low} to {self.high}")
 
 
 PathExpr = Label | Inverse | Then | Either | Repeat
@@ -93,11 +106,17 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`head(args) <- body`. Only the head `Answer` (or the only result) may have an arity other than two."""
+    """`head(args) <- body`. Only the head `Answer` (or the only result) may have an arity other than two.
+
+    `path` names the atom of the body whose path is the path of the rule's answers: G-CORE's constructed
+    path, `because(u, v) as p <- RL*(u, v) as p, posts(v, m).` in Datalog. The head's arguments are then
+    the ends of that atom. A rule that is nothing but a path with the head's own arguments needs no `path`.
+    """
 
     head: str
     args: tuple[Variable, ...]
     body: tuple[Atom, ...]
+    path: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -123,3 +142,26 @@ class RegularQuery:
     streams: tuple[Stream, ...]
     rules: tuple[Rule, ...]
     results: tuple[str, ...] = ("Answer",)
+
+
+def labels_of(expr: PathExpr) -> Iterator[Label]:
+    """The labels of an expression, from left to right, as often as they occur."""
+    stack = [expr]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Label):
+            yield part
+        elif isinstance(part, Inverse | Repeat):
+            stack.append(part.expr)
+        else:
+            stack.extend(reversed(part.parts))
+
+
+def heads_of(query: RegularQuery) -> tuple[str, ...]:
+    """The heads, in the order of their first rules."""
+    return tuple(dict.fromkeys(rule.head for rule in query.rules))
+
+
+def implied_result(rules: Sequence[Rule]) -> str:
+    """The result of rules that name none: `Answer`, or the head of the last rule where no head is `Answer`."""
+    return "Answer" if any(rule.head == "Answer" for rule in rules) else rules[-1].head

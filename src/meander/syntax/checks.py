@@ -1,0 +1,243 @@
+"""What a regular query must keep to, whichever language it was written in.
+
+- A head is defined by rules of one arity. That is two, but for `Answer`, and for the only result.
+- Every head variable is bound by the body.
+- Rules are not recursive, and at most `MAX_NESTING` of them build on one another.
+- A path name is used once and differs from every head. It names the path in answers and plans; it is no
+  predicate: a relation to be used elsewhere is given a rule.
+- A rule that says which path is its answer's (`Rule.path`) names an atom of its body with the head's ends.
+- A head `v.label` is a label of the view v, so v is not the name of a stream as well. Apart from that a
+  stream's label may be spelt like a head: a bare name is then the head, and the label is written `stream.label`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from meander.errors import QueryError, Span
+from meander.syntax.expressions import MAX_NESTING
+from meander.syntax.query import Atom, Label, RegularQuery, Rule, Variable, heads_of, labels_of
+
+
+def check_query(query: RegularQuery, text: str = "") -> RegularQuery:
+    """The query itself; raises `QueryError`, with the place marked in `text`, where it is not well formed."""
+    for check in (
+        _check_streams,
+        _check_results,
+        _check_arities,
+        _check_bindings,
+        _check_paths,
+        _check_recursion,
+    ):
+        check(query, text)
+    return query
+
+
+def _check_streams(query: RegularQuery, text: str) -> None:
+    seen: set[str] = set()
+    for stream in query.streams:
+        if stream.name in seen:
+            raise QueryError(
+                f"the stream {stream.name} is declared twice",
+                text=text,
+                span=stream.span,
+                hint="a stream has one window in a query",
+            )
+        seen.add(stream.name)
+        for what, size in (("window", stream.window), ("slide", stream.slide)):
+            if size < 1:
+                raise QueryError(
+                    f"the {what} of {stream.name} is {size}",
+                    text=text,
+                    span=stream.span,
+                    hint=f"a {what} is a length of time above zero",
+                )
+    heads = set(heads_of(query))
+    for rule in query.rules:
+        view, dot, label = rule.head.partition(".")
+        if dot and view in seen:
+            raise QueryError(
+                f"the head {rule.head} is spelt like a label of the stream {view}",
+                text=text,
+                span=rule.span,
+                hint=f"a head with a dot is a label of a view: choose a name other than {view}, or write {label}",
+            )
+        for atom in rule.body:
+            for used in labels_of(atom.expr):
+                if used.name not in heads if used.stream is None else used.stream not in seen:
+                    raise QueryError(
+                        f"{used} is neither a head nor a label of a stream",
+                        text=text,
+                        span=used.span,
+                        hint=f"heads are {listed(heads)}; streams are {listed(seen)}",
+                    )
+
+
+def _check_results(query: RegularQuery, text: str) -> None:
+    if not query.rules:
+        raise QueryError("the query has no rule", hint="add one, such as: Answer(x, y) <- follows+(x, y).")
+    heads = heads_of(query)
+    if not query.results or len(set(query.results)) != len(query.results):
+        raise QueryError("a query has one result or several, each named once", text=text)
+    for result in query.results:
+        if result not in heads:
+            raise QueryError(f"the result {result} is no head", text=text, hint=f"heads are {listed(heads)}")
+
+
+def _check_arities(query: RegularQuery, text: str) -> None:
+    first: dict[str, Rule] = {}
+    for rule in query.rules:
+        earlier = first.setdefault(rule.head, rule)
+        if len(earlier.args) != len(rule.args):
+            raise QueryError(
+                f"{rule.head} has {_count(len(rule.args), 'argument')} here and {len(earlier.args)} before",
+                text=text,
+                span=rule.span,
+                hint="all rules of one head have the same number of arguments",
+            )
+        any_arity = rule.head == "Answer" or query.results == (rule.head,)
+        if len(rule.args) != 2 and not any_arity:
+            raise QueryError(
+                f"{rule.head} has {_count(len(rule.args), 'argument')}; a head has two",
+                text=text,
+                span=rule.span,
+                hint="a head stands for an edge from its first argument to its second; "
+                "only Answer, or a last head that is the result, may have fewer or more",
+            )
+    for rule in query.rules:
+        for atom in rule.body:
+            for label in labels_of(atom.expr):
+                if label.stream is None and len(first[label.name].args) != 2:
+                    raise QueryError(
+                        f"{label.name} has {_count(len(first[label.name].args), 'argument')}, so it is no edge",
+                        text=text,
+                        span=label.span,
+                        hint="only heads with two arguments can be used in a body",
+                    )
+
+
+def _check_bindings(query: RegularQuery, text: str) -> None:
+    for rule in query.rules:
+        bound = dict.fromkeys(
+            term.name for atom in rule.body for term in (atom.src, atom.trg) if isinstance(term, Variable)
+        )
+        for variable in rule.args:
+            if variable.name not in bound:
+                raise QueryError(
+                    f"the head variable {variable.name} of {rule.head} is not bound by the body",
+                    text=text,
+                    span=variable.span or rule.span,
+                    hint=f"the body binds {listed(bound)}",
+                )
+
+
+def _check_paths(query: RegularQuery, text: str) -> None:
+    heads = set(heads_of(query))
+    seen: set[str] = set()
+    for rule in query.rules:
+        for atom in rule.body:
+            if atom.name is None:
+                continue
+            if atom.name in seen:
+                raise QueryError(
+                    f"the path name {atom.name} is used twice",
+                    text=text,
+                    span=_name_span(atom),
+                    hint="each path has a name of its own, or none",
+                )
+            if atom.name in heads:
+                raise QueryError(
+                    f"the path name {atom.name} is the name of a head as well",
+                    text=text,
+                    span=_name_span(atom),
+                    hint="choose another name for the path",
+                )
+            seen.add(atom.name)
+        if rule.path is not None:
+            named = {atom.name: atom for atom in rule.body if atom.name is not None}
+            if rule.path not in named:
+                raise QueryError(
+                    f"the body of {rule.head} has no path named {rule.path}",
+                    text=text,
+                    span=rule.span,
+                    hint=f"it names {listed(named)}" if named else f"name one of its paths: … as {rule.path}",
+                )
+            atom = named[rule.path]
+            if (atom.src, atom.trg) != rule.args:
+                raise QueryError(
+                    f"the path {rule.path} does not lead from the first argument of {rule.head} to the second",
+                    text=text,
+                    span=rule.span,
+                    hint=f"the arguments of {rule.head} are the two ends of {rule.path}, in its direction",
+                )
+
+
+def _name_span(atom: Atom) -> Span | None:
+    """The end of the atom, where its path name stands."""
+    if atom.span is None or atom.name is None:
+        return atom.span
+    return Span(max(atom.span.start, atom.span.end - len(atom.name)), atom.span.end)
+
+
+def _check_recursion(query: RegularQuery, text: str) -> None:
+    """Find a cycle of heads depth first, and with it the longest chain of heads, without recursion."""
+    uses: dict[str, dict[str, Label]] = {head: {} for head in heads_of(query)}
+    for rule in query.rules:
+        for atom in rule.body:
+            for label in labels_of(atom.expr):
+                if label.stream is None:
+                    uses[rule.head].setdefault(label.name, label)
+    depth: dict[str, int] = {}
+    for start in uses:
+        if start in depth:
+            continue
+        trail = [start]
+        waiting = [iter(uses[start].values())]
+        on_trail = {start}
+        while trail:
+            used_label = next(waiting[-1], None)
+            if used_label is None:
+                head = trail.pop()
+                on_trail.remove(head)
+                waiting.pop()
+                depth[head] = 1 + max((depth[used] for used in uses[head]), default=0)
+            elif used_label.name in on_trail:
+                cycle = [*trail[trail.index(used_label.name) :], used_label.name]
+                raise _recursion(cycle, used_label, query, text)
+            elif used_label.name not in depth:
+                trail.append(used_label.name)
+                on_trail.add(used_label.name)
+                waiting.append(iter(uses[used_label.name].values()))
+    deepest = max(depth, key=lambda head: depth[head])
+    if depth[deepest] > MAX_NESTING:
+        raise QueryError(
+            f"{depth[deepest]} rules build on one another up to {deepest}; the most is {MAX_NESTING}",
+            text=text,
+            span=next(rule.span for rule in query.rules if rule.head == deepest),
+            hint="write some of them as one path expression or one longer body",
+        )
+
+
+def _recursion(cycle: list[str], label: Label, query: RegularQuery, text: str) -> QueryError:
+    hint = "a repetition is written as a path expression: a+(x, y) for one step of a or more"
+    if len(cycle) == 2 and query.streams:
+        stream = query.streams[0].name
+        hint += f"; a label {label.name} of the stream is written {stream}.{label.name}"
+    return QueryError(
+        "the rules are recursive: " + _shortened_cycle(cycle), text=text, span=label.span, hint=hint
+    )
+
+
+def _shortened_cycle(cycle: list[str]) -> str:
+    shown = cycle if len(cycle) <= 12 else [*cycle[:6], "…", *cycle[-5:]]
+    return " → ".join(shown)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message: the first ten."""
+    shown = list(names)
+    return ", ".join(shown[:10]) + (", …" if len(shown) > 10 else "") if shown else "none"

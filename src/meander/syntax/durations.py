@@ -1,0 +1,78 @@
+"""Durations as people write them: `24h`, `24 hours`, `30d`, `15 minutes`, `1 week`, `1.5h`, `500ms`, `3600`.
+
+Time in Meander is an integer in a stream's unit (seconds, milliseconds or microseconds). A duration with a
+unit of its own is converted to that; a bare number is already in it. Arithmetic is exact, and a duration
+that is no whole number of the stream's unit is refused rather than rounded.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from fractions import Fraction
+
+from meander.errors import ArgumentError
+
+LONGEST = 10**18
+"""The longest duration, in the stream's unit: a time and a duration added up stay within 64 bits."""
+
+UNITS = ("s", "ms", "us")
+"""The units that a stream's time may have."""
+
+_MICROSECONDS = {
+    1: ("us", "µs", "μs", "usec", "usecs", "microsecond", "microseconds"),
+    1_000: ("ms", "msec", "msecs", "millisecond", "milliseconds"),
+    1_000_000: ("s", "sec", "secs", "second", "seconds"),
+    60_000_000: ("m", "min", "mins", "minute", "minutes"),
+    3_600_000_000: ("h", "hr", "hrs", "hour", "hours"),
+    86_400_000_000: ("d", "day", "days"),
+    604_800_000_000: ("w", "week", "weeks"),
+}
+_SIZES = {name: size for size, names in _MICROSECONDS.items() for name in names}
+_NUMBER_AND_UNIT = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([^\W\d]\w*)?")
+
+
+def parse_duration(text: str, unit: str = "s") -> int:
+    """The duration in whole units of a stream's time (`unit`, one of `UNITS`).
+
+    Raises `ArgumentError` where the text is no duration, is negative, too long, or no whole number of units.
+    Zero is a duration; whether it may be used is for the caller to say.
+    """
+    if unit not in UNITS:
+        raise ArgumentError(f"unknown time unit {unit!r}", hint=f"it is one of {', '.join(UNITS)}")
+    shown = " ".join(text.split())
+    found = _NUMBER_AND_UNIT.fullmatch(shown)
+    if found is None:
+        raise ArgumentError(
+            f"{shown[:60]} is no duration", hint="write 24h, 15 minutes, or a number in the stream's unit"
+        )
+    number, name = found.groups()
+    if name is not None and name.lower() not in _SIZES:
+        raise ArgumentError(f"unknown unit of time {name[:60]}", hint=_nearest_unit(name.lower()))
+    amount = Fraction(number)
+    if name is not None:
+        amount *= Fraction(_SIZES[name.lower()], _SIZES[unit])
+    if amount < 0:
+        raise ArgumentError(f"{shown} is negative", hint="a duration is a length of time, zero or more")
+    if amount.denominator != 1:
+        raise ArgumentError(
+            f"{shown} is no whole number of {unit}",
+            hint="times are integers in the stream's unit: use another duration, or a stream with a finer unit",
+        )
+    if amount > LONGEST:
+        raise ArgumentError(f"{shown} is too long", hint=f"the longest duration is {LONGEST} {unit}")
+    return int(amount)
+
+
+def format_duration(amount: int, unit: str = "s") -> str:
+    """The duration in the largest unit of which it is a whole number: 86400 s is 1d; `parse_duration` reads it."""
+    micros = amount * _SIZES[unit]
+    size = max((size for size in _MICROSECONDS if micros % size == 0), default=1) if amount else _SIZES[unit]
+    return f"{micros // size}{_MICROSECONDS[size][0]}"
+
+
+def _nearest_unit(name: str) -> str:
+    if name.startswith(("mo", "y")):
+        return "months and years differ in length: write days, such as 30d or 365d"
+    close = difflib.get_close_matches(name, _SIZES, n=1)
+    return f"did you mean {close[0]}?" if close else "units are us, ms, s, m, h, d and w, or their names"
