@@ -1,0 +1,191 @@
+"""The judge passes what is right and refuses each thing that the contract of the answer stream forbids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from judge import judge
+from oracle import Edge, Expected, expect
+from querytext import read_query
+from strategies import Case, cases
+
+EDGES: list[Edge] = [("u", "a", "v", 0), ("v", "a", "w", 3), ("u", "a", "v", 6)]
+CUT: list[Edge] = [("u", "a", "v", 0), ("u", "a", "v", 4, "-")]
+
+
+def expected(expr: str, edges: list[Edge] = EDGES) -> Expected:
+    return expect(read_query(f"STREAM s WINDOW 10\nAnswer(x, y) <- {expr}(x, y)."), {"s": edges})
+
+
+def record(src: str, trg: str, ts: int, exp: int | None, op: str = "+", **path: Any) -> dict[str, Any]:
+    return {"src": src, "trg": trg, "label": "Answer", "ts": ts, "exp": exp, "op": op, **path}
+
+
+UV, VW, UW = (
+    [record("u", "v", 0, 10), record("u", "v", 6, 16)],
+    [record("v", "w", 3, 13)],
+    [record("u", "w", 3, 10), record("u", "w", 6, 13)],
+)
+
+
+def ideal(found: Expected, mode: str) -> list[dict[str, Any]]:
+    """The fewest records that say what the oracle found."""
+    records = []
+    for answer, intervals in found.answers.items():
+        for start, end in intervals:
+            if found.query.arity == 2:
+                fields: dict[str, Any] = {"src": answer[0], "trg": answer[1], "label": found.query.result}
+            else:
+                fields = {"answer": list(answer)}
+            if mode == "changes":
+                records += [
+                    fields | {"ts": start, "exp": None, "op": "+"},
+                    fields | {"ts": end, "exp": None, "op": "-"},
+                ]
+            else:
+                records.append(fields | {"ts": start, "exp": end, "op": "+"})
+    return records
+
+
+@given(cases())
+@settings(max_examples=50, deadline=None)
+def test_the_oracles_own_answers_pass_and_none_can_be_left_out(case: Case) -> None:
+    found = expect(case.query, case.streams, case.lateness)
+    records = ideal(found, case.mode)
+    judge(records, found, mode=case.mode)
+    for place in range(min(len(records), 5)):
+        with pytest.raises(AssertionError):
+            judge(records[:place] + records[place + 1 :], found, mode=case.mode)
+
+
+def test_records_may_overlap_and_extend() -> None:
+    judge(UV + VW + UW, expected("a+"))
+
+
+@pytest.mark.parametrize(
+    ("records", "complaint"),
+    [
+        ([record("u", "v", 0, 16)], "instants"),
+        (UV + VW + UW + [record("w", "w", 3, 5)], "instants"),
+        (UV + VW + [record("u", "w", 3, 14)], "instants"),
+        (UV + VW + [record("u", "w", 3, 9), record("u", "w", 10, 13)], "instants"),
+        (UV + VW + UW + [record("u", "w", 8, 8)], "exp is an integer after ts"),
+        (UV + VW + UW + [record("u", "w", 13, None, "-")], "without a deletion"),
+        (UV + VW + UW + [record("u", "w", 3, 10, path=None)], "fields"),
+        (UV + VW + UW + [record("u", "w", 3, 10) | {"label": "a"}], "label"),
+        (UV + VW + UW + [record("u", "w", 3, 10) | {"op": "*"}], "op is"),
+    ],
+)
+def test_wrong_records_are_refused(records: list[dict[str, Any]], complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        judge(records, expected("a+"))
+
+
+def test_a_complaint_shows_the_query_the_edges_and_both_sides() -> None:
+    with pytest.raises(AssertionError) as raised:
+        judge(UV + VW, expected("a+"))
+    assert str(raised.value) == (
+        "the answer's instants are not those of the oracle\n\n"
+        "query:\n  STREAM s WINDOW 10\n  Answer(x, y) <- a+(x, y).\n"
+        "edges of s:\n  ('u', 'a', 'v', 0)\n  ('v', 'a', 'w', 3)\n  ('u', 'a', 'v', 6)\n"
+        "answer ('u', 'w'):\n  expected [3, 13)\n  got      never\n  from its records"
+    )
+
+
+def test_a_cut_ends_what_came_before_it_and_nothing_after() -> None:
+    judge([record("u", "v", 0, 10), record("u", "v", 4, None, "-")], expected("a", CUT))
+    back = [record("u", "v", 0, 10), record("u", "v", 4, None, "-"), record("u", "v", 7, 17)]
+    judge(back, expected("a", [*CUT, ("u", "a", "v", 7)]))
+
+
+def test_a_cut_of_what_holds_on_is_refused() -> None:
+    edges: list[Edge] = [("u", "a", "v", 0), ("u", "b", "v", 1), ("u", "a", "v", 4, "-")]
+    cut = [record("u", "v", 0, 10), record("u", "v", 4, None, "-"), record("u", "v", 4, 11)]
+    with pytest.raises(AssertionError, match="cuts what holds on"):
+        judge(cut, expected("(a|b)", edges))
+    with pytest.raises(AssertionError, match="cuts nothing"):
+        judge([record("u", "v", 0, 4), record("u", "v", 4, None, "-")], expected("a", CUT))
+
+
+def test_changes_are_one_record_a_start_and_one_a_stop() -> None:
+    found = expected("a", [*EDGES[:1], ("u", "a", "v", 10), ("u", "a", "v", 30)])
+    right = [record("u", "v", ts, None, op) for ts, op in ((0, "+"), (20, "-"), (30, "+"), (40, "-"))]
+    judge(right, found, mode="changes")
+    for wrong in (right[:3], [right[0], right[0], *right[1:]], [*right[:1], *right[2:]]):
+        with pytest.raises(AssertionError, match="changes are not"):
+            judge(wrong, found, mode="changes")
+
+
+A, B, BACK = ["u", "a", "v"], ["v", "a", "w"], ["x", "b", "v"]
+WAY: list[Edge] = [("u", "a", "v", 0), ("v", "a", "w", 3), ("x", "b", "v", 4)]
+
+
+@pytest.mark.parametrize(
+    ("expr", "answers"),
+    [
+        ("(a/a)", [record("u", "w", 3, 10, path=[A, B])]),
+        ("(a/^b)", [record("u", "x", 4, 10, path=[A, BACK])]),
+        ("(^(b/^a))", [record("u", "x", 4, 10, path=[A, BACK])]),
+        (
+            "b?",
+            [
+                record("x", "x", 4, 14, path=[]),
+                record("v", "v", 4, 14, path=[]),
+                record("x", "v", 4, 14, path=[BACK]),
+            ],
+        ),
+    ],
+)
+def test_a_path_is_a_word_whose_edges_hold(expr: str, answers: list[dict[str, Any]]) -> None:
+    judge(answers, expected(expr, WAY), paths=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [
+        (None, "a path is missing"),
+        ([], "spells no word"),
+        ([A], "spells no word"),
+        ([B, A], "spells no word"),
+        ([["v", "a", "u"], B], "spells no word"),
+        ([["u", "b", "v"], B], "spells no word"),
+        ([A, B, B], "spells no word"),
+    ],
+)
+def test_a_wrong_path_is_refused(path: list[list[str]] | None, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        judge([record("u", "w", 3, 10, path=path)], expected("(a/a)", WAY), paths=True)
+
+
+def test_a_path_with_an_edge_that_ends_too_soon_is_refused() -> None:
+    edges: list[Edge] = [("u", "a", "v", 0), ("u", "b", "v", 5)]
+    first, second = record("u", "v", 0, 10, path=[A]), record("u", "v", 5, 15, path=[["u", "b", "v"]])
+    judge([first, second], expected("(a|b)", edges), paths=True)
+    with pytest.raises(AssertionError, match="does not hold throughout"):
+        judge([first, second | {"path": [A]}], expected("(a|b)", edges), paths=True)
+
+
+def test_a_path_whose_edge_is_deleted_is_cut_and_told_anew() -> None:
+    edges: list[Edge] = [("u", "a", "v", 0), ("u", "b", "v", 0), ("u", "a", "v", 4, "-")]
+    first, second = record("u", "v", 0, 10, path=[A]), record("u", "v", 4, 10, path=[["u", "b", "v"]])
+    judge([first, record("u", "v", 4, None, "-", path=None), second], expected("(a|b)", edges), paths=True)
+    with pytest.raises(AssertionError, match="does not hold throughout"):
+        judge([first, second], expected("(a|b)", edges), paths=True)
+
+
+def test_the_edges_of_a_closure_over_a_rule_are_derived_edges() -> None:
+    query = read_query("STREAM s WINDOW 10\nD(x, y) <- a(x, m), a(m, y).\nAnswer(x, y) <- D+(x, y).")
+    found = expect(query, {"s": WAY})
+    judge([record("u", "w", 3, 10, path=[["u", "D", "w"]])], found, paths=True)
+    with pytest.raises(AssertionError, match="spells no word"):
+        judge([record("u", "w", 3, 10, path=[A, B])], found, paths=True)
+
+
+def test_a_pattern_has_no_path() -> None:
+    query = read_query("STREAM s WINDOW 10\nAnswer(x, y) <- a(x, m), a(m, y).")
+    judge([record("u", "w", 3, 10, path=None)], expect(query, {"s": WAY}), paths=True)
+    with pytest.raises(AssertionError, match="no path"):
+        judge([record("u", "w", 3, 10, path=[A, B])], expect(query, {"s": WAY}), paths=True)
