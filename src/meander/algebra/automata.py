@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from meander.errors import QueryError
-from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then, labels_of
 
 Symbol = tuple[str, int]
 
@@ -30,13 +30,7 @@ MOST_SUBSET_MEMBERS = 100 * MOST_STATES
 
 def labels(expr: PathExpr) -> tuple[Label, ...]:
     """The distinct labels of an expression, in the order of their first use."""
-    match expr:
-        case Label():
-            return (expr,)
-        case Inverse(inner) | Repeat(inner):
-            return labels(inner)
-        case Then(parts) | Either(parts):
-            return tuple(dict.fromkeys(label for part in parts for label in labels(part)))
+    return tuple(dict.fromkeys(labels_of(expr)))
 
 
 def nullable(expr: PathExpr) -> bool:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
-from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+from meander.syntax.printing import term_text
+from meander.syntax.query import Constant, Either, Inverse, Label, PathExpr, Repeat, Then
 
 _SYMBOLS: dict[type[Plan], str] = {WScan: "𝒲", Filter: "σ", Union: "∪", Pattern: "⋈", Path: "𝒫"}
 _SUFFIXES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
@@ -52,18 +54,11 @@ def _places(pattern: Pattern) -> Iterator[tuple[int, str]]:
 def conditions(condition: Condition) -> list[str]:
     """The terms of a filter's condition: `src = "alice"`, `trg = 7`, `src = trg`."""
     terms = [
-        f"{end} = {_constant(value)}"
+        f"{end} = {term_text(Constant(value))}"
         for end, value in (("src", condition.src), ("trg", condition.trg))
         if value is not None
     ]
     return [*terms, "src = trg"] if condition.loop else terms
-
-
-def _constant(value: str | int) -> str:
-    if isinstance(value, int):
-        return str(value)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def expression(expr: PathExpr, name: Callable[[Label], str] = str) -> str:
@@ -117,7 +112,7 @@ def _scan_name(plan: Plan) -> Callable[[WScan], str]:
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
-    """Every distinct node of a plan once, parents before their inputs."""
+    """Every distinct node of a plan once, in the order in which the tree first meets it."""
     seen: set[Plan] = set()
     pending = [plan]
     while pending:
@@ -139,9 +134,9 @@ def notation(plan: Plan) -> str:
     def write(node: Plan) -> str:
         sign = symbol(node)
         match node:
-            case WScan(_, _, window, slide, condition):
+            case WScan(_, labels, window, slide, condition):
                 bounds = f"{window}" if slide == 1 else f"{{{window},{slide}}}"
-                names = scans(node).split("|")
+                names = [scans(replace(node, labels=(label,))) for label in labels]
                 read = " ∪ ".join(f"S_{name}" if len(name) == 1 else f"S_{{{name}}}" for name in names)
                 if condition != Condition():
                     read = f"σ_{{{_all(conditions(condition))}}}({read})"
@@ -169,8 +164,8 @@ def describe(plan: Plan, scans: Callable[[WScan], str] = lambda scan: scan.label
     """A node in two short parts: its label with what it hands out, and what it asks for."""
     match plan:
         case WScan(stream, _, window, slide, condition):
-            bounds = f"window {window}" + (f" slide {slide}" if slide != 1 else "")
-            return scans(plan), _all([f"{stream} {bounds}", *conditions(condition)])
+            slides = [f"slide {slide}"] if slide != 1 else []
+            return scans(plan), ", ".join([stream, f"window {window}", *slides, *conditions(condition)])
         case Filter(_, condition):
             return _called(plan, scans), _all(conditions(condition))
         case Union(_, label):
