@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -227,6 +227,12 @@ def streams_asked(draw: st.DrawFn) -> tuple[Stream, ...]:
 # ---------------------------------------------------------------------------------------------------------
 # Streams
 
+UNUSABLE: tuple[Any, ...] = (
+    ("u", "a", "v", -1),
+    (None, "a", "v", 5),
+    ("u", "a", "v", "12:30"),
+    ("u", "a", "v", None),
+)
 GAPS = (0, 1, 0, 0, 1, 2, 3, 0, 1, 5, 30)
 
 
@@ -247,13 +253,16 @@ def draw_edges(
     lateness: int | None = None,
 ) -> list[Edge]:
     """A stream in order of arrival: equal times, gaps, repeats, self-loops, a label that nobody asked for; where
-    asked, deletions (of absent edges too) and edges that come late, some of them too late."""
+    asked, deletions (of absent edges too) and edges that come late, some of them too late or unusable."""
     time = draw(_below(30))
     stream: list[Edge] = []
     for src, label, trg, gap, kind, late in draw(_events(len(vertices), len(labels), least)):
         time += GAPS[gap]
         at = time if lateness is None or late < 6 else max(0, time - (late - 6) * (lateness + 1) // 5)
         edge = (vertices[src], UNASKED if kind == 11 else labels[label], vertices[trg])
+        if lateness is not None and kind == late == 11:
+            stream.append(UNUSABLE[gap % len(UNUSABLE)])
+            continue
         if deletions and kind in (7, 8):
             stream.append((*edge, at, "-"))
         elif stream and kind in (9, 10):
