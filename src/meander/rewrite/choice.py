@@ -1,0 +1,118 @@
+"""Which of several equivalent plans to run: the cheapest, by an estimate without statistics.
+
+The unit is the number of edges that one label has in a window. A subplan has a *size*, the tuples that it holds at
+a time, and a *work*, what it takes to keep them current; a subplan that stands in several places is paid for
+once. The weights are all there is to tune:
+
+- A PATTERN stores its inputs and finds its output.
+- A PATH stores its inputs and reaches its answers, in each state of its automaton, by each edge that leads there.
+  So one automaton for `a/b*` is cheaper than a join with `b+` closed on its own, which reaches from roots that no `a`
+  leads to; and `(a/b/c)+` has fewer states to be reached in over a join, but more edges to be reached by.
+- A bound source leaves one root to search from. It does so for an automaton over the stream's edges, and not for
+  the join below a closure: an unnested plan wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from meander.algebra.automata import compile
+from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.rewrite.expressions import places
+from meander.syntax.query import PathExpr
+
+
+class Weights(NamedTuple):
+    """How sizes grow, and what a unit of each kind of work is worth."""
+
+    bound_end: float = 0.01  # the share of tuples that a constant at one end keeps
+    join_growth: float = 1.5  # tuples of one input that a tuple of another meets at a shared end
+    closing_edge: float = 0.1  # the share of a pattern's matches that a further edge between bound ends keeps
+    closure_growth: float = 10.0  # vertices that a closure reaches from a root
+    store: float = 1.0  # a tuple in the index of a PATTERN or PATH
+    find: float = 1.0  # a match of a PATTERN
+    reach: float = 1.0  # a vertex in one state of a PATH, by one edge
+
+
+WEIGHTS = Weights()
+
+
+def choose(plans: Sequence[Plan], weights: Weights = WEIGHTS) -> int:
+    """The number of the plan to run; of equally cheap ones the first."""
+    return min(range(len(plans)), key=lambda i: cost(plans[i], weights))
+
+
+def cost(plan: Plan, weights: Weights = WEIGHTS) -> float:
+    """The work of all distinct subplans of `plan`."""
+    sizes = _Sizes(weights)
+    seen: set[Plan] = set()
+    pending = [plan]
+    total = 0.0
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        match node:
+            case Filter(Path() as closure, condition) if condition.src is not None:
+                total += _path_work(closure, sizes, weights.bound_end)
+                node = closure  # it runs with this one root: its own inputs come next
+            case Path():
+                total += _path_work(node, sizes)
+            case Pattern(inputs):
+                total += weights.store * sum(map(sizes.of, inputs)) + weights.find * sizes.of(node)
+        pending.extend(node.inputs)
+    return total
+
+
+class _Sizes:
+    """How many tuples each subplan holds at a time."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.known: dict[Plan, float] = {}
+
+    def of(self, plan: Plan) -> float:
+        if plan not in self.known:
+            self.known[plan] = self._estimate(plan)
+        return self.known[plan]
+
+    def _estimate(self, plan: Plan) -> float:
+        weights = self.weights
+        match plan:
+            case WScan(labels=names, condition=condition):
+                return len(names) * _kept(condition, weights)
+            case Filter(inner, condition):
+                return self.of(inner) * _kept(condition, weights)
+            case Union(inputs, _):
+                return sum(map(self.of, inputs))
+            case Pattern(inputs):
+                met = weights.join_growth ** (len(inputs) - 1)
+                closing = max(0, len(inputs) + 1 - plan.variables)
+                return prod(map(self.of, inputs)) * met * weights.closing_edge**closing
+            case Path(inputs, expr, _):
+                dfa = compile(expr)
+                first = {int(label) for label, _ in dfa.transitions[0]}
+                # Every vertex is a root at most once, however many edges leave it.
+                roots = min(1.0, sum(self.of(inputs[i]) for i in first))
+                if _is_unbounded(expr):
+                    return roots * weights.closure_growth
+                return roots * weights.join_growth ** max(0, dfa.states - 2)
+
+
+def _path_work(plan: Path, sizes: _Sizes, roots: float = 1.0) -> float:
+    stored = sum(map(sizes.of, plan.inputs))
+    states = max(1, compile(plan.expr).states - 1)
+    edges = stored / len(plan.inputs)
+    return sizes.weights.store * stored + sizes.weights.reach * roots * states * sizes.of(plan) * edges
+
+
+def _kept(condition: Condition, weights: Weights) -> float:
+    asked = (condition.src is not None) + (condition.trg is not None) + condition.loop
+    return float(weights.bound_end**asked)
+
+
+def _is_unbounded(expr: PathExpr) -> bool:
+    return any(place.looped for place in places(expr))

@@ -1,0 +1,145 @@
+"""Path expressions under substitution.
+
+A law takes an expression apart, puts another in the place of a label, and builds what comes of it. The
+builders here keep the result tidy (nested sequences flat, inverses at labels only, no `{1,1}`), so that
+expressions that differ in brackets alone are equal. They keep every label: where an expression accepts the
+empty word, the labels that it names decide whose end points that word joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from meander.algebra.automata import nullable, reverse
+from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+
+# A repetition longer than this stays with the automaton: as a join it would be a long one.
+MOST_COPIES = 4
+
+
+def then(parts: Sequence[PathExpr]) -> PathExpr:
+    """`e1/e2/…`, flat; one part stands for itself."""
+    flat = [inner for part in parts for inner in (part.parts if isinstance(part, Then) else (part,))]
+    return flat[0] if len(flat) == 1 else Then(tuple(flat))
+
+
+def either(parts: Sequence[PathExpr]) -> PathExpr:
+    """`e1|e2|…`, flat and without repetition; one part stands for itself."""
+    flat = tuple(
+        dict.fromkeys(
+            inner for part in parts for inner in (part.parts if isinstance(part, Either) else (part,))
+        )
+    )
+    return flat[0] if len(flat) == 1 else Either(flat)
+
+
+def repeat(expr: PathExpr, low: int, high: int | None) -> PathExpr:
+    """`e{low,high}`, with `(e+)?` and its like written as one of `e?`, `e+`, `e*`."""
+    if (low, high) == (1, 1):
+        return expr
+    if isinstance(expr, Repeat) and _is_mark(low, high) and _is_mark(expr.low, expr.high):
+        return Repeat(expr.expr, min(low, expr.low), 1 if high == expr.high == 1 else None)
+    return Repeat(expr, low, high)
+
+
+def _is_mark(low: int, high: int | None) -> bool:
+    return (low, high) in ((0, 1), (0, None), (1, None))
+
+
+def tidy(expr: PathExpr) -> PathExpr:
+    """The same language over the same labels, with inverses at labels only and no superfluous brackets."""
+    return substitute(expr, {})
+
+
+def substitute(expr: PathExpr, meaning: Mapping[str, PathExpr]) -> PathExpr:
+    """`expr`, tidy, with the expression of `meaning` in the place of each label that it names."""
+    match expr:
+        case Label(name):
+            return meaning.get(name, expr)
+        case Inverse(Label(name)) if name not in meaning:
+            return expr
+        case Inverse(inner):
+            return tidy(reverse(substitute(inner, meaning)))
+        case Then(parts):
+            return then([substitute(part, meaning) for part in parts])
+        case Either(parts):
+            return either([substitute(part, meaning) for part in parts])
+        case Repeat(inner, low, high):
+            return repeat(substitute(inner, meaning), low, high)
+
+
+def is_step(expr: PathExpr) -> bool:
+    """Whether the expression is one edge, read forwards or backwards."""
+    return isinstance(expr, Label) or (isinstance(expr, Inverse) and isinstance(expr.expr, Label))
+
+
+def sequence(expr: PathExpr) -> tuple[PathExpr, ...]:
+    """The parts of a concatenation: `a/b` has two, `a{2,3}` is `a/a/a?`, `a{2,}` is `a/a+`, others are one."""
+    match expr:
+        case Then(parts):
+            return parts
+        case Repeat(inner, low, None) if 2 <= low <= MOST_COPIES:
+            return (inner,) * (low - 1) + (repeat(inner, 1, None),)
+        case Repeat(inner, low, int(high)) if low >= 1 and 2 <= high <= MOST_COPIES:
+            return (inner,) * low + (repeat(inner, 0, 1),) * (high - low)
+    return (expr,)
+
+
+def alternatives(expr: PathExpr) -> tuple[PathExpr, ...]:
+    """The parts of an alternation; any other expression is its only part."""
+    return expr.parts if isinstance(expr, Either) else (expr,)
+
+
+Rebuild = Callable[[PathExpr], PathExpr]
+
+
+class Place(NamedTuple):
+    """A subexpression, what puts another there, and whether it is repeated without bound."""
+
+    part: PathExpr
+    rebuild: Rebuild
+    looped: bool
+
+
+def places(expr: PathExpr) -> Iterator[Place]:
+    """Every subexpression of a tidy expression, outermost first.
+
+    Two or more neighbors in a sequence are a subexpression too.
+    """
+    return _places(expr, lambda new: new, False)
+
+
+def _places(expr: PathExpr, outer: Rebuild, looped: bool) -> Iterator[Place]:
+    yield Place(expr, outer, looped)
+    match expr:
+        case Then(parts) | Either(parts):
+            build = then if isinstance(expr, Then) else either
+
+            def between(i: int, j: int) -> Rebuild:
+                return lambda new: outer(build([*parts[:i], new, *parts[j:]]))
+
+            for i, j in combinations(range(len(parts) + 1), 2):
+                if j - i == 1:
+                    yield from _places(parts[i], between(i, j), looped)
+                elif isinstance(expr, Then) and j - i < len(parts):
+                    yield Place(Then(parts[i:j]), between(i, j), looped)
+        case Repeat(inner, low, high):
+            yield from _places(inner, lambda new: outer(repeat(new, low, high)), looped or high is None)
+
+
+def with_first_step(expr: PathExpr, change: Callable[[PathExpr], PathExpr]) -> PathExpr | None:
+    """`expr` with each step that can be the first of a path changed; None where a closure or an empty part
+    comes first, so that the same step is also taken later."""
+    if is_step(expr):
+        return change(expr)
+    match expr:
+        case Then((first, *rest)) if not nullable(first):
+            changed = with_first_step(first, change)
+            return None if changed is None else then([changed, *rest])
+        case Either(parts):
+            all_changed = [with_first_step(part, change) for part in parts]
+            kept = [part for part in all_changed if part is not None]
+            return either(kept) if len(kept) == len(parts) else None
+    return None

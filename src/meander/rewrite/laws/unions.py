@@ -1,0 +1,49 @@
+"""Laws of UNION: its nesting, repetition and renaming mean nothing, and it distributes over PATTERN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from meander.algebra.nodes import Pattern, Plan, Union, WScan
+from meander.rewrite.trees import rename
+
+
+def flatten_union(plan: Plan) -> Iterator[Plan]:
+    """`(S₁ ∪^e S₂) ∪^d S₃ = ∪^d(S₁, S₂, S₃)`, each input once."""
+    if isinstance(plan, Union):
+        flat = [
+            part for inner in plan.inputs for part in (inner.inputs if isinstance(inner, Union) else (inner,))
+        ]
+        inputs = tuple(dict.fromkeys(flat))
+        if inputs != plan.inputs:
+            yield Union(inputs, plan.label)
+
+
+def drop_trivial_union(plan: Plan) -> Iterator[Plan]:
+    """`∪^d(S^e) = S^d`, where S is no edge of a stream: those keep the label that they came with."""
+    if isinstance(plan, Union) and len(plan.inputs) == 1:
+        renamed = rename(plan.inputs[0], plan.label)
+        if not (isinstance(renamed, Union) and isinstance(renamed.inputs[0], WScan)):
+            yield renamed
+
+
+def factor_union(plan: Plan) -> Iterator[Plan]:
+    """`⋈_Φ(R, S) ∪^d ⋈_Φ(R, T) = ⋈_Φ(R, S ∪ T)`, where all but one input and Φ are the same."""
+    if not isinstance(plan, Union):
+        return
+    for i, first in enumerate(plan.inputs):
+        for other in plan.inputs[i + 1 :]:
+            if not (isinstance(first, Pattern) and isinstance(other, Pattern)):
+                continue
+            if (first.ends, first.output) != (other.ends, other.output):
+                continue
+            pairs = list(zip(first.inputs, other.inputs, strict=True))
+            differing = [k for k, (mine, theirs) in enumerate(pairs) if mine != theirs]
+            if len(differing) == 1:
+                k = differing[0]
+                both = Union(pairs[k], "|".join(part.label for part in pairs[k]))
+                inputs = (*first.inputs[:k], both, *first.inputs[k + 1 :])
+                factored = replace(first, inputs=inputs, label=f"{first.label}|{other.label}")
+                rest = [part for part in plan.inputs if part not in (first, other)]
+                yield Union((*rest, factored), plan.label)

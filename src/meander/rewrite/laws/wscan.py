@@ -1,0 +1,38 @@
+"""Laws of WSCAN: it commutes with what leaves validity intervals alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from meander.algebra.nodes import Filter, Plan, Union, WScan
+from meander.rewrite.laws.filters import conjunction
+
+
+def filter_into_wscan(plan: Plan) -> Iterator[Plan]:
+    """`σ_φ(𝒲_T(S)) = 𝒲_T(σ_φ(S))`: what is not wanted is not held for a window's length."""
+    if isinstance(plan, Filter) and isinstance(plan.input, WScan):
+        condition = conjunction(plan.input.condition, plan.condition)
+        if condition is not None:
+            yield replace(plan.input, condition=condition)
+
+
+def merge_wscans(plan: Plan) -> Iterator[Plan]:
+    """`𝒲_T(S_a) ∪^d 𝒲_T(S_b) = ∪^d(𝒲_T(S_a ∪ S_b))`, for one stream, window and condition."""
+    if not isinstance(plan, Union):
+        return
+    groups: dict[WScan, list[WScan]] = {}
+    for scan in plan.inputs:
+        if isinstance(scan, WScan):
+            groups.setdefault(replace(scan, labels=("",)), []).append(scan)
+    for scans in groups.values():
+        if len(scans) > 1:
+            labels = tuple(sorted({label for scan in scans for label in scan.labels}))
+            merged = [replace(scans[0], labels=labels) if part in scans else part for part in plan.inputs]
+            yield Union(tuple(dict.fromkeys(merged)), plan.label)
+
+
+def split_wscan(plan: Plan) -> Iterator[Plan]:
+    """`𝒲_T(S_a ∪ S_b) = 𝒲_T(S_a) ∪^{a|b} 𝒲_T(S_b)`: each label's edges can then be shared."""
+    if isinstance(plan, WScan) and len(plan.labels) > 1:
+        yield Union(tuple(replace(plan, labels=(label,)) for label in plan.labels), plan.label)
