@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from meander.errors import QueryError, Span
 from meander.syntax.expressions import MAX_NESTING
@@ -180,52 +180,54 @@ def _name_span(atom: Atom) -> Span | None:
 
 
 def _check_recursion(query: RegularQuery, text: str) -> None:
-    """Find a cycle of heads depth first, and with it the longest chain of heads, without recursion."""
     uses: dict[str, dict[str, Label]] = {head: {} for head in heads_of(query)}
     for rule in query.rules:
         for atom in rule.body:
             for label in labels_of(atom.expr):
                 if label.stream is None:
                     uses[rule.head].setdefault(label.name, label)
+    hint = "a repetition is written as a path expression: a+(x, y) for one step of a or more"
+    if query.streams:
+        hint += (
+            f"; a stream's label that is spelt like a head has its stream's name: {query.streams[0].name}.a"
+        )
+    check_acyclic(uses, "rules", hint, text)
+
+
+def check_acyclic(uses: Mapping[str, Mapping[str, Label]], what: str, hint: str, text: str) -> None:
+    """Refuse names that use one another in a cycle, or in a chain of more than `MAX_NESTING`.
+
+    `uses` has, for every name, the names that it uses and where. The search is depth first, without recursion.
+    """
     depth: dict[str, int] = {}
     for start in uses:
         if start in depth:
             continue
-        trail = [start]
-        waiting = [iter(uses[start].values())]
-        on_trail = {start}
+        trail = {start: iter(uses[start].values())}
         while trail:
-            used_label = next(waiting[-1], None)
-            if used_label is None:
-                head = trail.pop()
-                on_trail.remove(head)
-                waiting.pop()
-                depth[head] = 1 + max((depth[used] for used in uses[head]), default=0)
-            elif used_label.name in on_trail:
-                cycle = [*trail[trail.index(used_label.name) :], used_label.name]
-                raise _recursion(cycle, used_label, query, text)
-            elif used_label.name not in depth:
-                trail.append(used_label.name)
-                on_trail.add(used_label.name)
-                waiting.append(iter(uses[used_label.name].values()))
-    deepest = max(depth, key=lambda head: depth[head])
-    if depth[deepest] > MAX_NESTING:
-        raise QueryError(
-            f"{depth[deepest]} rules build on one another up to {deepest}; the most is {MAX_NESTING}",
-            text=text,
-            span=next(rule.span for rule in query.rules if rule.head == deepest),
-            hint="write some of them as one path expression or one longer body",
-        )
-
-
-def _recursion(cycle: list[str], label: Label, query: RegularQuery, text: str) -> QueryError:
-    hint = "a repetition is written as a path expression: a+(x, y) for one step of a or more"
-    if len(cycle) == 2 and query.streams:
-        stream = query.streams[0].name
-        hint += f"; a label {label.name} of the stream is written {stream}.{label.name}"
-    return QueryError(
-        "the rules are recursive: " + _shortened_cycle(cycle), text=text, span=label.span, hint=hint
-    )
+            name = next(reversed(trail))
+            label = next(trail[name], None)
+            if label is None:
+                del trail[name]
+                depth[name] = 1 + max((depth[used] for used in uses[name]), default=0)
+                if depth[name] > MAX_NESTING:
+                    raise QueryError(
+                        f"more than {MAX_NESTING} {what} build on one another, up to {name}",
+                        text=text,
+                        span=next(iter(uses[name].values())).span,
+                        hint="write some of them as one path expression, or one longer pattern",
+                    )
+            elif label.name in trail:
+                names = list(trail)
+                cycle = [*names[names.index(label.name) :], label.name]
+                raise QueryError(
+                    f"the {what} are recursive: {_shortened_cycle(cycle)}",
+                    text=text,
+                    span=label.span,
+                    hint=hint,
+                )
+            elif label.name not in depth:
+                trail[label.name] = iter(uses[label.name].values())
 
 
 def _shortened_cycle(cycle: list[str]) -> str:

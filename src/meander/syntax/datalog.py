@@ -62,6 +62,11 @@ DATALOG = Language(
         "LBRACE": "a repetition (*, +, ?, {2,4})",
         "$END": "the end of the query",
     },
+    hints=(
+        ("DOT", "COLON", "a head and its body are separated by <-"),
+        ("DOT", "", "a rule ends with a full stop, and its atoms are separated by commas"),
+        ("DURATION", "", "a duration is a number with or without a unit: 24h, 15 minutes, 3600"),
+    ),
 )
 
 

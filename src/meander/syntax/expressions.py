@@ -156,28 +156,28 @@ class TreeBuilder(Transformer_NonRecursive[Token, T]):
         times = max(low, high or 1)
         return self._grown(Repeat(part.expr, low, high), meta, 1 + part.nesting, part.steps * times)
 
-    @v_args(meta=True)
-    def star(self, meta: Meta, parts: list[Expression]) -> Expression:
-        return self._repeated(meta, parts[0], 0, None)
-
-    @v_args(meta=True)
-    def plus(self, meta: Meta, parts: list[Expression]) -> Expression:
-        return self._repeated(meta, parts[0], 1, None)
-
-    @v_args(meta=True)
-    def optional(self, meta: Meta, parts: list[Expression]) -> Expression:
-        return self._repeated(meta, parts[0], 0, 1)
+    @v_args(meta=True, inline=True)
+    def star(self, meta: Meta, part: Expression, star: Token) -> Expression:
+        return self._repeated(meta, part, 0, None)
 
     @v_args(meta=True, inline=True)
-    def exactly(self, meta: Meta, part: Expression, times: Token) -> Expression:
+    def plus(self, meta: Meta, part: Expression, plus: Token) -> Expression:
+        return self._repeated(meta, part, 1, None)
+
+    @v_args(meta=True, inline=True)
+    def optional(self, meta: Meta, part: Expression, mark: Token) -> Expression:
+        return self._repeated(meta, part, 0, 1)
+
+    @v_args(meta=True, inline=True)
+    def exactly(self, meta: Meta, part: Expression, brace: Token, times: Token) -> Expression:
         return self._repeated(meta, part, self._bound(times), self._bound(times))
 
     @v_args(meta=True, inline=True)
-    def at_least(self, meta: Meta, part: Expression, low: Token) -> Expression:
+    def at_least(self, meta: Meta, part: Expression, brace: Token, low: Token) -> Expression:
         return self._repeated(meta, part, self._bound(low), None)
 
     @v_args(meta=True, inline=True)
-    def between(self, meta: Meta, part: Expression, low: Token, high: Token) -> Expression:
+    def between(self, meta: Meta, part: Expression, brace: Token, low: Token, high: Token) -> Expression:
         if self._bound(high) < self._bound(low):
             raise self.error(
                 f"a repetition from {low} to {high} times is none",

@@ -31,13 +31,15 @@ class Language:
     """A grammar file and the words for its terminals.
 
     `phrases` maps the name of a terminal to what an error calls it, in the order in which they are listed;
-    `keywords` maps those that are words to their spelling.
+    `keywords` maps those that are words to their spelling. `hints` are triples (a terminal that would be
+    accepted, the one that came instead or "" for any, what to say); the first that fits is said.
     """
 
     name: str
     grammar: str
     keywords: Mapping[str, str]
     phrases: Mapping[str, str]
+    hints: tuple[tuple[str, str, str], ...]
 
     def __hash__(self) -> int:
         return hash(self.grammar)
@@ -237,10 +239,9 @@ def _phrases(language: Language, terminals: set[str]) -> tuple[str, ...]:
 
 
 def _hint(language: Language, token: Token, accepted: set[str]) -> str:
-    if "DOT" in accepted and "COMMA" in accepted and token.type != "COMMA":
-        return "a rule ends with a full stop, and its atoms are separated by commas"
-    if token.type == "DURATION" or "DURATION" in accepted:
-        return "a duration is a number with or without a unit: 24h, 15 minutes, 3600"
+    for wanted, came, hint in language.hints:
+        if wanted in accepted and came in ("", token.type):
+            return hint
     if str(token).upper() in language.keywords.values():
         return f"{str(token).upper()} is a keyword; a name that is spelt so stands in backquotes"
     return f"compare the place with the forms of {language.name}; it may be what comes just before"

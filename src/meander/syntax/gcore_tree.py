@@ -1,0 +1,333 @@
+"""G-CORE, first half: text to abstract syntax tree, which says what was written and nothing about what it means.
+
+In the expressions of this tree a `Label` has no stream yet: `stream` is None for `:a`, whose stream is the one
+that its MATCH is ON, and `REFERENCE` for `~Name`, a PATH clause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lark import Token, v_args
+from lark.tree import Meta
+
+from meander.errors import Span
+from meander.syntax.expressions import Expression, Name, TreeBuilder
+from meander.syntax.parsing import Language, read, span_of
+from meander.syntax.query import Constant, Label, Term, Variable
+
+REFERENCE = "~"
+
+_REPETITION = "a repetition (*, +, ?, {2,4})"
+
+GCORE = Language(
+    name="G-CORE",
+    grammar="gcore.lark",
+    keywords={
+        word: word
+        for word in (
+            "GRAPH",
+            "VIEW",
+            "AS",
+            "PATH",
+            "CONSTRUCT",
+            "MATCH",
+            "OPTIONAL",
+            "ON",
+            "WINDOW",
+            "SLIDE",
+            "WHERE",
+            "AND",
+        )
+    },
+    phrases={
+        "GRAPH": "GRAPH VIEW",
+        "VIEW": "VIEW",
+        "AS": "AS",
+        "PATH": "PATH",
+        "CONSTRUCT": "CONSTRUCT",
+        "MATCH": "MATCH",
+        "OPTIONAL": "OPTIONAL",
+        "ON": "ON",
+        "WINDOW": "WINDOW",
+        "SLIDE": "SLIDE",
+        "WHERE": "WHERE",
+        "AND": "AND",
+        "NAME": "a name",
+        "QUOTED": "a name in backquotes",
+        "STRING": 'a vertex in quotes ("alice")',
+        "INTEGER": "an integer",
+        "DURATION": "a duration (24h, 15 minutes, 3600)",
+        "EDGE": "an edge (-[:label]->)",
+        "EDGE_BACK": "an edge (-[:label]->)",
+        "PATH_STEP": "a path (-/<:label*>/->)",
+        "PATH_STEP_BACK": "a path (-/<:label*>/->)",
+        "EDGE_END": "]->",
+        "EDGE_BACK_END": "]-",
+        "PATH_STEP_END": "/->",
+        "PATH_STEP_BACK_END": "/-",
+        "COLON": "a label (:label)",
+        "TILDE": "a PATH clause (~Name)",
+        "AT": "@ and the path's variable",
+        "LESSTHAN": "<",
+        "MORETHAN": ">",
+        "EQUAL": "=",
+        "LPAR": "(",
+        "RPAR": ")",
+        "RBRACE": "}",
+        "COMMA": ",",
+        "SLASH": "/",
+        "VBAR": "|",
+        "MINUS": "- (backwards)",
+        "STAR": _REPETITION,
+        "PLUS": _REPETITION,
+        "QMARK": _REPETITION,
+        "LBRACE": _REPETITION,
+        "$END": "the end of the query",
+    },
+    hints=(
+        ("EQUAL", "COLON", "vertices have no labels: write (u), and say with edges what u is"),
+        ("COLON", "NAME", "an edge has a label and no variable: -[:likes]->"),
+        ("AT", "", "a constructed path is one that MATCH found: -/@p:label/->, where MATCH has -/p<…>/->"),
+        ("LESSTHAN", "COLON", "the expression of a path stands in angle brackets: -/<:follows*>/->"),
+        ("LESSTHAN", "AT", "only CONSTRUCT has -/@p:label/->; in MATCH, a path is -/p<:follows*>/->"),
+        ("ON", "", "a MATCH ends with its stream: ON social WINDOW(24h) SLIDE(1h)"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`(u)`, `("alice")`, `(u = "alice")` or `()`."""
+
+    variable: Variable | None
+    constant: Constant | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`-[:label]->` or `-/p<expression>/->`; `backwards` where the arrow points to the left."""
+
+    expression: Expression
+    variable: Variable | None
+    backwards: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MadePath:
+    """In CONSTRUCT: `-/@p:label/->`, with p as `variable`."""
+
+    label: Label
+    variable: Variable
+    backwards: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """`(a)-[:x]->(b)<-[:y]-(c)`: a node more than steps."""
+
+    nodes: tuple[Node, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One edge or path that CONSTRUCT makes, in the direction of its arrow."""
+
+    src: Node
+    trg: Node
+    label: str
+    path: Variable | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`ON name [WINDOW(window)] [SLIDE(slide)]`."""
+
+    name: Name
+    window: int | None
+    slide: int | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """`MATCH mandatory OPTIONAL alternative … ON source`."""
+
+    mandatory: tuple[Pattern, ...]
+    alternatives: tuple[tuple[Pattern, ...], ...]
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class PathClause:
+    """`PATH name = patterns`: the path leads from the first node of the first pattern to its last."""
+
+    name: Name
+    patterns: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """`(u) = (v)` or `(u) = "alice"`."""
+
+    left: Term
+    right: Term
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """PATH clauses, CONSTRUCT, MATCHes and WHERE; `view` where it stands in a GRAPH VIEW."""
+
+    paths: tuple[PathClause, ...]
+    elements: tuple[Element, ...]
+    matches: tuple[Match, ...]
+    equalities: tuple[Equality, ...]
+    span: Span
+    view: Name | None = None
+
+
+def parse_tree(text: str, unit: str) -> list[Query]:
+    """The queries of a G-CORE text, in order."""
+    return _GcoreBuilder(text, unit).build(read(GCORE, text))
+
+
+class _GcoreBuilder(TreeBuilder[list[Query]]):
+    def start(self, queries: list[Query]) -> list[Query]:
+        return queries
+
+    @v_args(inline=True)
+    def view(self, graph: Token, view: Token, name: Name, as_: Token, query: Query) -> Query:
+        if "." in name.value:
+            raise self.error(
+                f"a view cannot be named {name.value}", name.span, "the dot separates a view from its label"
+            )
+        return replace(query, view=name)
+
+    @v_args(meta=True)
+    def query(self, meta: Meta, parts: list[object]) -> Query:
+        constructed = next(part for part in parts if isinstance(part, tuple))
+        return Query(
+            paths=tuple(part for part in parts if isinstance(part, PathClause)),
+            elements=constructed,
+            matches=tuple(part for part in parts if isinstance(part, Match)),
+            equalities=tuple(parts[-1]) if isinstance(parts[-1], list) else (),
+            span=span_of(meta),
+        )
+
+    @v_args(inline=True)
+    def path_clause(self, keyword: Token, name: Name, *patterns: Pattern) -> PathClause:
+        return PathClause(name, patterns)
+
+    @v_args(meta=True)
+    def construct(self, meta: Meta, parts: list[list[Element]]) -> tuple[Element, ...]:
+        elements = tuple(element for made in parts[1:] for element in made)
+        if not elements:
+            raise self.error(
+                "CONSTRUCT makes neither an edge nor a path",
+                span_of(meta),
+                "give the edge a label: CONSTRUCT (u)-[:notify]->(m)",
+            )
+        return elements
+
+    def match(self, parts: list[object]) -> Match:
+        source = parts[-1]
+        assert isinstance(source, Source)
+        mandatory = parts[1] if isinstance(parts[1], tuple) else ()
+        return Match(mandatory, tuple(tuple(part) for part in parts[2:-1] if isinstance(part, list)), source)
+
+    def mandatory(self, patterns: list[Pattern]) -> tuple[Pattern, ...]:
+        return tuple(patterns)
+
+    def alternative(self, parts: list[Pattern]) -> list[Pattern]:
+        return parts[1:]
+
+    @v_args(meta=True, inline=True)
+    def source(self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None) -> Source:
+        if "." in name.value:
+            raise self.error(
+                f"a stream cannot be named {name.value}",
+                name.span,
+                "the dot separates a stream from its label",
+            )
+        return Source(name, window, slide, span_of(meta))
+
+    def where(self, parts: list[Token | Equality]) -> list[Equality]:
+        return [part for part in parts if isinstance(part, Equality)]
+
+    @v_args(meta=True, inline=True)
+    def equality(self, meta: Meta, left: Term, right: Term) -> Equality:
+        return Equality(left, right, span_of(meta))
+
+    # -- patterns
+
+    def pattern(self, parts: list[Node | Step]) -> Pattern:
+        return Pattern(
+            tuple(part for part in parts if isinstance(part, Node)),
+            tuple(part for part in parts if isinstance(part, Step)),
+        )
+
+    @v_args(meta=True, inline=True)
+    def node(self, meta: Meta, variable: Variable | None, constant: Constant | None) -> Node:
+        anonymous = variable is None or variable.name == "_"
+        return Node(None if anonymous else variable, constant, span_of(meta))
+
+    @v_args(meta=True, inline=True)
+    def constant_node(self, meta: Meta, constant: Constant) -> Node:
+        return Node(None, constant, span_of(meta))
+
+    @v_args(meta=True, inline=True)
+    def edge(self, meta: Meta, label: Name) -> Step:
+        return Step(self.label_expression(label), None, False, span_of(meta))
+
+    @v_args(meta=True, inline=True)
+    def edge_back(self, meta: Meta, label: Name) -> Step:
+        return Step(self.label_expression(label), None, True, span_of(meta))
+
+    @v_args(meta=True, inline=True)
+    def path(self, meta: Meta, variable: Variable | None, expression: Expression) -> Step:
+        return Step(expression, variable, False, span_of(meta))
+
+    @v_args(meta=True, inline=True)
+    def path_back(self, meta: Meta, variable: Variable | None, expression: Expression) -> Step:
+        return Step(expression, variable, True, span_of(meta))
+
+    @v_args(meta=True, inline=True)
+    def made_path(self, meta: Meta, variable: Variable, label: Name) -> MadePath:
+        return MadePath(Label(label.value, None, label.span), variable, False, span_of(meta))
+
+    @v_args(meta=True, inline=True)
+    def made_path_back(self, meta: Meta, variable: Variable, label: Name) -> MadePath:
+        return MadePath(Label(label.value, None, label.span), variable, True, span_of(meta))
+
+    def made(self, parts: list[Node | Step | MadePath]) -> list[Element]:
+        elements = []
+        for left, step, right in zip(parts[:-2:2], parts[1:-1:2], parts[2::2], strict=True):
+            assert isinstance(left, Node)
+            assert isinstance(right, Node)
+            assert isinstance(step, Step | MadePath)
+            label = step.label if isinstance(step, MadePath) else step.expression.expr
+            assert isinstance(label, Label)
+            src, trg = (right, left) if step.backwards else (left, right)
+            span = Span(left.span.start, right.span.end)
+            elements.append(Element(src, trg, label.name, step.variable, span))
+        return elements
+
+    # -- expressions
+
+    @v_args(inline=True)
+    def label(self, name: Name) -> Expression:
+        return self.label_expression(name)
+
+    @v_args(inline=True)
+    def reference(self, name: Name) -> Expression:
+        return Expression(Label(name.value, REFERENCE, name.span), name.span)
+
+    @staticmethod
+    def label_expression(name: Name) -> Expression:
+        return Expression(Label(name.value, None, name.span), name.span)
