@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
 from meander.errors import MemoryBudgetError, StateError
 
 Array = np.ndarray[Any, Any]
-Table = TypeVar("Table", bound=NamedTuple)
 
 
 class Budget:
@@ -49,6 +48,7 @@ class Store:
         self.budget = budget if budget is not None else Budget()
         self.folder = folder
         self.arrays: dict[str, Array] = {}
+        self.scratch: set[str] = set()
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -56,12 +56,25 @@ class Store:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays.values())
 
-    def array(self, name: str, length: int, dtype: Any, fill: int = 0, width: int | None = None) -> Array:
-        """A new array under `name`, all `fill`; two-dimensional where `width` is given."""
+    def array(
+        self,
+        name: str,
+        length: int,
+        dtype: Any,
+        fill: int = 0,
+        width: int | None = None,
+        scratch: bool = False,
+    ) -> Array:
+        """A new array under `name`, all `fill`; two-dimensional where `width` is given.
+
+        A `scratch` array counts as memory, but holds nothing between two batches and is in no snapshot.
+        """
         shape = (length,) if width is None else (length, width)
         array = self._allocate(name, shape, np.dtype(dtype))
         array[...] = fill
         self.arrays[name] = array
+        if scratch:
+            self.scratch.add(name)
         return array
 
     def grow(self, name: str, length: int, fill: int = 0) -> Array:
@@ -76,10 +89,6 @@ class Store:
         self.arrays[name] = array
         return array
 
-    def table(self, kind: type[Table], prefix: str, length: int, **dtypes: Any) -> Table:
-        """A `NamedTuple` of columns, each an array `prefix.column` of `length` zeros."""
-        return kind(**{column: self.array(f"{prefix}.{column}", length, dtypes[column]) for column in kind._fields})
-
     def _allocate(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         old = self.arrays.get(name)
         size = int(np.prod(shape)) * dtype.itemsize
@@ -90,15 +99,19 @@ class Store:
         # A file that an older mapping still shows is replaced, not truncated under it.
         path = self.folder / f"{name}.bin"
         path.unlink(missing_ok=True)
-        return np.memmap(path, dtype=dtype, mode="w+", shape=shape) if size else np.empty(shape, dtype)
+        return (
+            np.asarray(np.memmap(path, dtype=dtype, mode="w+", shape=shape))
+            if size
+            else np.empty(shape, dtype)
+        )
 
     def snapshot(self) -> dict[str, Array]:
-        """A copy of every array, by name."""
-        return {name: np.array(array) for name, array in self.arrays.items()}
+        """A copy of every array that holds state, by name."""
+        return {name: np.array(array) for name, array in self.arrays.items() if name not in self.scratch}
 
     def restore(self, arrays: Mapping[str, Array]) -> None:
         """Put a snapshot of this same operator back; tables must be bound anew by their owner."""
-        if set(arrays) != set(self.arrays):
+        if set(arrays) != set(self.arrays) - self.scratch:
             raise StateError(f"the snapshot of {self.owner} does not belong to this plan")
         for name, array in arrays.items():
             fresh = self._allocate(name, array.shape, array.dtype)

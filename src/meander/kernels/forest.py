@@ -28,6 +28,7 @@ class Automaton(NamedTuple):
 
     accepting: Array  # by state (the empty path's included): 0 or 1
     finals: Array  # the accepting states, the empty path's included
+    reads: Array  # by relation of the graph: whether it is an input, with moves or without
     relation_begin: Array  # by relation of the graph, with one more for the end
     relation_inverse: Array
     relation_from: Array

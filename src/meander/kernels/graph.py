@@ -248,11 +248,12 @@ def relink_rows(graph: Graph) -> None:
 
 
 @kernel
-def mark_vertices(graph: Graph, live: Array) -> None:
-    """Mark the vertices that some row holds."""
+def mark_vertices(graph: Graph, horizon: int, live: Array) -> None:
+    """Mark the vertices of the rows that are valid after `horizon`."""
     for row in range(graph.counts[ROWS]):
-        live[graph.src[row]] = True
-        live[graph.trg[row]] = True
+        if graph.exp[row] > horizon:
+            live[graph.src[row]] = True
+            live[graph.trg[row]] = True
 
 
 @kernel

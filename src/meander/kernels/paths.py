@@ -67,7 +67,7 @@ def is_root(roots: Array, vertex: int) -> bool:
     """Whether paths from `vertex` are asked for."""
     if roots.size == 0:
         return True
-    for i in range(roots.size):
+    for i in range(roots.size):  # noqa: SIM110 - a generator is not compiled
         if roots[i] == vertex:
             return True
     return False
@@ -298,7 +298,7 @@ def incident_expiry(graph: Graph, automaton: Automaton, vertex: int, time: int) 
     relations = graph.linked_out.size
     best = 0
     for relation in range(relations):
-        if automaton.relation_begin[relation] == automaton.relation_begin[relation + 1]:
+        if not automaton.reads[relation]:
             continue
         row = graph.first_out[vertex * relations + relation]
         while row >= 0:
@@ -465,8 +465,6 @@ def extend_trees(
     if status != DONE:
         return status
     begin, end = automaton.relation_begin[relation], automaton.relation_begin[relation + 1]
-    if begin == end:
-        return DONE
     if automaton.settings[1] >= 0 and cursor[MOVE] < 0:
         for end_point in range(2):
             vertex = rows.src[i] if end_point == 0 else rows.trg[i]
@@ -567,7 +565,6 @@ def walk_paths(
 def listed_both_ways(graph: Graph, automaton: Automaton) -> bool:
     """Whether every relation of the automaton is listed both ways, as a repair needs."""
     for relation in range(graph.linked_out.size):
-        used = automaton.relation_begin[relation] < automaton.relation_begin[relation + 1]
-        if used and not (graph.linked_out[relation] and graph.linked_in[relation]):
+        if automaton.reads[relation] and not (graph.linked_out[relation] and graph.linked_in[relation]):
             return False
     return True

@@ -1,0 +1,373 @@
+"""The dataflow: one process, all operators of all queries, batch after batch.
+
+A batch runs through the operators in topological order, each from its first row to its last. Operators walk
+their inputs in order of time and read the shared graph as of the instant they are at, so the answers do not
+depend on where the stream was cut into batches. What has expired is given back after the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from meander.dataflow.answers import Answers
+from meander.dataflow.edges import Edges, match_labels
+from meander.dataflow.graph import NO_ROWS, WindowGraph
+from meander.dataflow.path import TreePathOperator
+from meander.dataflow.pattern import PatternOperator
+from meander.dataflow.results import ResultStream
+from meander.dataflow.state import Array, Budget, Store
+from meander.dataflow.union import UnionOperator
+from meander.dataflow.vertices import Vertices
+from meander.errors import ArgumentError, StateError
+from meander.kernels.graph import Rows
+from meander.kernels.pattern import KeyedRows, MergedRows
+from meander.physical.plan import (
+    FilterOp,
+    PathOp,
+    PatternOp,
+    PhysicalPlan,
+    Result,
+    ScanOp,
+    UnionOp,
+)
+
+MODES = ("intervals", "changes")
+
+# A batch is cut smaller while operators hand out more rows than this at a time, and larger again below a tenth.
+MOST_ROWS_OUT = 1_000_000
+LEAST_CUT = 16
+
+Stateful = UnionOperator | PatternOperator | TreePathOperator
+
+
+class OperatorFigures(NamedTuple):
+    """What an operator has done and holds."""
+
+    number: int
+    name: str
+    rows_in: int
+    rows_out: int
+    state_rows: int
+    state_bytes: int
+
+
+class StreamBatch(NamedTuple):
+    """The edges of one stream that some query asks for, as numbers."""
+
+    src: Array
+    trg: Array
+    label: Array  # a place in the stream's list of labels
+    ts: Array
+    op: Array
+
+
+class Dataflow:
+    """All queries of a run. Edges go in by `process`, answers come out of it."""
+
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        *,
+        mode: str = "intervals",
+        paths: bool = False,
+        memory: int | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise ArgumentError(f"unknown mode {mode!r}\naccepted: {', '.join(MODES)}")
+        self.plan = plan
+        self.budget = Budget(memory)
+        self.stores: dict[str, Store] = {}
+        self.folder = folder
+        self.vertices = Vertices(self._store("vertices"))
+        self.relations = {number: relation for relation, number in enumerate(plan.indexed)}
+        self.graph = WindowGraph(self._store("graph of the window"), list(plan.indexed.values()))
+        self.labels = {stream: self._labels(stream) for stream in plan.streams}
+        self.operators: dict[int, Stateful] = {}
+        for number, operator in enumerate(plan.operators):
+            made = self._operator(number, operator)
+            if made is not None:
+                self.operators[number] = made
+        self.results = [
+            ResultStream(
+                result,
+                self.graph,
+                self.relations,
+                self._store(f"result {at} {result.head}"),
+                mode=mode,
+                paths=paths,
+            )
+            for at, result in enumerate(plan.results)
+        ]
+        clock = self._store("clock")
+        # [time reached, rows to take at a time, vertices kept by the last sweep]
+        self.clock = clock.array("clock", 3, np.int64)
+        self.clock[:] = (-1, 1 << 20, 0)
+        self.figures_in = np.zeros(len(plan.operators), np.int64)
+        self.figures_out = np.zeros(len(plan.operators), np.int64)
+
+    def _store(self, owner: str) -> Store:
+        folder = None if self.folder is None else self.folder / owner.replace(" ", "-").replace("/", "-")
+        self.stores[owner] = Store(owner, self.budget, folder)
+        return self.stores[owner]
+
+    def _labels(self, stream: str) -> list[str]:
+        scans = [op for op in self.plan.operators if isinstance(op, ScanOp) and op.stream == stream]
+        return list(dict.fromkeys(label for scan in scans for label in scan.labels))
+
+    def _operator(self, number: int, operator: object) -> Stateful | None:
+        name = f"#{number} {self.plan.names[number]}"
+        match operator:
+            case UnionOp():
+                return UnionOperator(len(operator.inputs), operator.arity, self._store(name))
+            case PatternOp():
+                relations = [self.relations[source] for source in operator.inputs]
+                return PatternOperator(operator, self.graph, relations, self._store(name))
+            case PathOp():
+                relations = [self.relations[source] for source in operator.inputs]
+                return TreePathOperator(
+                    operator,
+                    self.graph,
+                    relations,
+                    self._store(name),
+                    first_path=operator.operator == "negative-tuple",
+                    roots=self._numbers(operator.root),
+                )
+        return None
+
+    def _numbers(self, constant: str | int | None) -> list[int]:
+        """The vertices that a constant of a query names: a number may be written as text in the stream."""
+        if constant is None:
+            return []
+        spellings = [constant, str(constant)] if isinstance(constant, int) else [constant]
+        return [self.vertices.pin(spelling) for spelling in spellings]
+
+    # -----------------------------------------------------------------------------------------------------
+    # Batches
+
+    def process(self, edges: Mapping[str, Edges], upto: int | None) -> Iterator[tuple[Result, Answers]]:
+        """Take edges, sorted by time and none later than `upto`; hand out the answers that they bring.
+
+        All edges before `upto` have then been seen. Without edges only time advances; with INFINITY the run
+        ends. The batch is taken in parts where its answers are many.
+        """
+        if upto is None:
+            return
+        times = np.sort(
+            np.concatenate([np.zeros(0, np.int64), *(one.ts for one in edges.values())]), kind="stable"
+        )
+        position = 0
+        taken = dict.fromkeys(edges, 0)
+        while True:
+            # The cut falls between two instants, so that a part is a batch like any other.
+            last = position + int(self.clock[1]) - 1
+            bound = int(times[last]) if last < times.size - 1 else upto
+            part = {}
+            for stream, one in edges.items():
+                end = int(np.searchsorted(one.ts, bound, side="right"))
+                part[stream] = (
+                    one.take(slice(taken[stream], end)) if (taken[stream], end) != (0, one.rows) else one
+                )
+                taken[stream] = end
+            position = int(np.searchsorted(times, bound, side="right"))
+            yield from self._process(part, bound)
+            if position == times.size and bound == upto:
+                return
+
+    def _process(self, edges: Mapping[str, Edges], upto: int) -> Iterator[tuple[Result, Answers]]:
+        self._begin()
+        batches = {
+            stream: self._intern(stream, one) for stream, one in edges.items() if stream in self.labels
+        }
+        self.graph.reserve_vertices(self.vertices.capacity)
+        outputs: list[Rows | KeyedRows] = []
+        most = 0
+        for number, operator in enumerate(self.plan.operators):
+            sources = [outputs[source] for source in operator.inputs]
+            rows: Rows | KeyedRows
+            match operator:
+                case ScanOp():
+                    rows = self._scan(operator, batches.get(operator.stream))
+                case FilterOp():
+                    rows = self._filter(operator, sources[0])
+                case UnionOp():
+                    rows = self._unite(number, sources)
+                case PatternOp():
+                    made = self.operators[number]
+                    assert isinstance(made, PatternOperator)
+                    keyed = made.process(self._merge(operator.inputs, outputs))
+                    rows = as_pairs(keyed) if made.arity == 2 else keyed
+                case PathOp():
+                    walker = self.operators[number]
+                    assert isinstance(walker, TreePathOperator)
+                    walker.reserve_vertices(self.vertices.capacity)
+                    rows = walker.process(self._merge(operator.inputs, outputs), upto)
+            self.figures_in[number] += sum(source.ts.size for source in sources)
+            self.figures_out[number] += rows.ts.size
+            most = max(most, rows.ts.size)
+            if number in self.relations:
+                assert isinstance(rows, Rows)
+                rows = self.graph.update(self.relations[number], rows)
+            outputs.append(rows)
+        self._adapt(most)
+        for stream in self.results:
+            rows = outputs[stream.result.input]
+            yield stream.result, stream.process(as_keyed(rows), upto, self.vertices)
+        self.clock[0] = upto
+
+    def _begin(self) -> None:
+        """Between two batches: give back what has expired, rows and vertex numbers alike."""
+        horizon = int(self.clock[0])
+        self.graph.begin(horizon)
+        if self.vertices.count > 2 * self.clock[2] + 1024:
+            live = np.zeros(self.vertices.capacity, np.bool_)
+            self.graph.mark(horizon, live)
+            for made in self.operators.values():
+                made.mark(horizon, live)
+            for result in self.results:
+                result.mark(live)
+            self.vertices.sweep(live)
+            self.clock[2] = self.vertices.count
+
+    def _adapt(self, rows_out: int) -> None:
+        """Take fewer edges at a time while operators hand out very many rows for them, and more again later."""
+        if rows_out > MOST_ROWS_OUT:
+            self.clock[1] = max(LEAST_CUT, min(int(self.clock[1]), 1 << 16) // 2)
+        elif rows_out < MOST_ROWS_OUT // 10:
+            self.clock[1] = min(1 << 20, 2 * int(self.clock[1]))
+
+    def _intern(self, stream: str, edges: Edges) -> StreamBatch:
+        label = match_labels(edges.label, [name.encode() for name in self.labels[stream]])
+        if label.size and label.min() < 0:
+            wanted = np.flatnonzero(label >= 0)
+            edges, label = edges.take(wanted), label[wanted]
+        return StreamBatch(
+            self.vertices.intern(edges.src), self.vertices.intern(edges.trg), label, edges.ts, edges.op
+        )
+
+    def _scan(self, scan: ScanOp, batch: StreamBatch | None) -> Rows:
+        if batch is None or batch.ts.size == 0:
+            return NO_ROWS
+        places = [self.labels[scan.stream].index(label) for label in scan.labels]
+        if len(places) == len(self.labels[scan.stream]):
+            chosen = batch
+        else:
+            mask = np.isin(batch.label, places) if len(places) > 1 else batch.label == places[0]
+            chosen = StreamBatch(*(column[mask] for column in batch))
+        exp = chosen.ts // scan.slide * scan.slide + scan.window
+        exp = np.where(chosen.op > 0, exp, chosen.ts)
+        rows = Rows(
+            chosen.src, chosen.trg, np.ascontiguousarray(chosen.ts), exp, np.ascontiguousarray(chosen.op)
+        )
+        return self._select(scan.condition.src, scan.condition.trg, scan.condition.loop, rows)
+
+    def _filter(self, operator: FilterOp, rows: Rows | KeyedRows) -> Rows:
+        assert isinstance(rows, Rows)
+        return self._select(operator.condition.src, operator.condition.trg, operator.condition.loop, rows)
+
+    def _select(self, src: str | int | None, trg: str | int | None, loop: bool, rows: Rows) -> Rows:
+        if src is None and trg is None and not loop:
+            return rows
+        mask = np.ones(rows.ts.size, np.bool_)
+        if src is not None:
+            mask &= np.isin(rows.src, self._numbers(src))
+        if trg is not None:
+            mask &= np.isin(rows.trg, self._numbers(trg))
+        if loop:
+            mask &= rows.src == rows.trg
+        return Rows(*(column[mask] for column in rows))
+
+    def _unite(self, number: int, sources: list[Rows | KeyedRows]) -> Rows | KeyedRows:
+        made = self.operators[number]
+        assert isinstance(made, UnionOperator)
+        keyed = made.process([as_keyed(rows) for rows in sources])
+        return as_pairs(keyed) if keyed.key.shape[1] == 2 else keyed
+
+    def _merge(self, inputs: tuple[int, ...], outputs: list[Rows | KeyedRows]) -> MergedRows:
+        """The changes of an operator's inputs in order of time; each input once, however many atoms read it."""
+        parts = []
+        for source in dict.fromkeys(inputs):
+            rows = outputs[source]
+            assert isinstance(rows, Rows)
+            relation = np.full(rows.ts.size, self.relations[source], np.int16)
+            parts.append(MergedRows(relation, *rows))
+        busy = [part for part in parts if part.ts.size]
+        if len(busy) <= 1:
+            return busy[0] if busy else parts[0]
+        merged = MergedRows(*(np.concatenate(columns) for columns in zip(*busy, strict=True)))
+        order = np.argsort(merged.ts, kind="stable")
+        return MergedRows(*(column[order] for column in merged))
+
+    # -----------------------------------------------------------------------------------------------------
+    # State
+
+    def snapshot(self) -> dict[str, Array]:
+        """A copy of all state, between two batches."""
+        return {
+            f"{owner}/{name}": array
+            for owner, store in self.stores.items()
+            for name, array in store.snapshot().items()
+        }
+
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        """Go on from a snapshot of a dataflow of the same plan."""
+        by_owner: dict[str, dict[str, Array]] = {owner: {} for owner in self.stores}
+        for key, array in arrays.items():
+            owner, _, name = key.rpartition("/")
+            if owner not in by_owner:
+                raise StateError(f"the snapshot has state of {owner!r}, which this plan does not have")
+            by_owner[owner][name] = array
+        for owner, store in self.stores.items():
+            store.restore(by_owner[owner])
+        self.clock = self.stores["clock"].arrays["clock"]
+        self.vertices.bind()
+        self.graph.bind()
+        for made in self.operators.values():
+            made.bind()
+        for result in self.results:
+            result.bind()
+
+    @property
+    def time(self) -> int:
+        """The time that all operators have reached, or -1."""
+        return int(self.clock[0])
+
+    @property
+    def state_bytes(self) -> int:
+        return self.budget.used
+
+    def figures(self) -> list[OperatorFigures]:
+        """For each operator what went in and out, and what it holds."""
+        held = self.graph.valid_rows(self.time)
+        figures = []
+        for number, name in enumerate(self.plan.names):
+            made = self.operators.get(number)
+            rows = made.rows if made is not None else 0
+            if number in self.relations:
+                rows += int(held[self.relations[number]])
+            size = made.store.nbytes if made is not None else 0
+            figures.append(
+                OperatorFigures(
+                    number, name, int(self.figures_in[number]), int(self.figures_out[number]), rows, size
+                )
+            )
+        return figures
+
+
+def as_keyed(rows: Rows | KeyedRows) -> KeyedRows:
+    """Pairs as tuples of two vertices."""
+    if isinstance(rows, KeyedRows):
+        return rows
+    key = np.empty((rows.ts.size, 2), np.int32, order="F")
+    key[:, 0] = rows.src
+    key[:, 1] = rows.trg
+    return KeyedRows(key, rows.ts, rows.exp, rows.op)
+
+
+def as_pairs(rows: KeyedRows) -> Rows:
+    """Tuples of two vertices as pairs, without a copy."""
+    return Rows(rows.key[:, 0], rows.key[:, 1], rows.ts, rows.exp, rows.op)

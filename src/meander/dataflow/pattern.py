@@ -1,0 +1,159 @@
+"""PATTERN as an operator: its programs as arrays, its answers, and the room that its kernel asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from meander.dataflow.graph import WindowGraph
+from meander.dataflow.state import Array, Store
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
+from meander.kernels.pattern import (
+    BY_SRC,
+    BY_TRG,
+    Answers,
+    KeyedRows,
+    MergedRows,
+    Program,
+    mark_answers,
+    match_rows,
+    new_matching,
+    pack_answers,
+)
+from meander.physical.plan import PatternOp
+from meander.physical.programs import Program as PlannedProgram
+
+LEAST_ANSWERS = 256
+LEAST_OUTPUT = 1024
+
+
+def keyed_rows(length: int, arity: int) -> KeyedRows:
+    """Room for `length` tuples of `arity` vertices, each position a column of its own."""
+    return KeyedRows(
+        np.empty((length, arity), np.int32, order="F"),
+        np.empty(length, np.int64),
+        np.empty(length, np.int64),
+        np.empty(length, np.int8),
+    )
+
+
+def grow_keyed_rows(rows: KeyedRows, length: int) -> KeyedRows:
+    grown = keyed_rows(length, rows.key.shape[1])
+    for column, old in zip(grown, rows, strict=True):
+        column[: old.shape[0]] = old
+    return grown
+
+
+class AnswerTable:
+    """Answers by their vertices, each with its largest expiry, in the arrays of a store."""
+
+    def __init__(self, store: Store, arity: int) -> None:
+        self.store = store
+        store.array("answers.key", LEAST_ANSWERS, np.int32, width=arity)
+        store.array("answers.exp", LEAST_ANSWERS, np.int64)
+        store.array("answers.index", 2 * LEAST_ANSWERS, np.int32, -1)
+        store.array("answers.counts", 1, np.int64)
+        self.bind()
+
+    def bind(self) -> None:
+        self.answers = Answers(*(self.store.arrays[f"answers.{column}"] for column in Answers._fields))
+
+    def make_room(self, horizon: int) -> None:
+        """Drop what is expired at `horizon`; where more than half is left, double the table."""
+        pack_answers(self.answers, horizon)
+        capacity = self.answers.exp.size
+        if self.answers.counts[0] > capacity // 2:
+            self.store.grow("answers.key", 2 * capacity)
+            self.store.grow("answers.exp", 2 * capacity)
+            self.store.array("answers.index", 4 * capacity, np.int32, -1)
+            self.bind()
+            pack_answers(self.answers, horizon)
+
+    def mark(self, horizon: int, live: Array) -> None:
+        mark_answers(self.answers, horizon, live)
+
+
+def program_arrays(operator: PatternOp, relations: Sequence[int]) -> Program:
+    """A pattern's programs, as its kernel reads them."""
+    checks, steps, step_begin, scans, walks, atoms = [], [], [], [], [], []
+    sides = {"src": BY_SRC, "trg": BY_TRG, None: -1}
+    planned: tuple[PlannedProgram, ...] = operator.programs
+    for program in planned:
+        checks.append(len(atoms))
+        atoms += program.checks
+        walks += [-1] * len(program.checks)
+    checks.append(len(atoms))
+    for program in planned:
+        steps.append(len(step_begin))
+        for step in program.steps:
+            step_begin.append(len(atoms))
+            scans.append(step.scans)
+            atoms += step.atoms
+            walks += [sides[walk] for walk in step.walks]
+    steps.append(len(step_begin))
+    step_begin.append(len(atoms))
+    return Program(
+        relation=np.array([relations[i] for i in range(len(relations))], np.int32),
+        src=np.array([src for src, _ in operator.ends], np.int32),
+        trg=np.array([trg for _, trg in operator.ends], np.int32),
+        output=np.array(operator.output, np.int32),
+        checks=np.array(checks, np.int32),
+        steps=np.array(steps, np.int32),
+        step_begin=np.array(step_begin, np.int32),
+        step_scans=np.array(scans, np.bool_),
+        step_walks=np.array(walks, np.int8),
+        atoms=np.array(atoms, np.int32),
+    )
+
+
+class PatternOperator:
+    def __init__(
+        self, operator: PatternOp, graph: WindowGraph, relations: Sequence[int], store: Store
+    ) -> None:
+        self.graph = graph
+        self.store = store
+        self.program = program_arrays(operator, relations)
+        variables = 1 + max(variable for pair in operator.ends for variable in pair)
+        self.matching = new_matching(variables, max(len(one.steps) for one in operator.programs))
+        self.arity = len(operator.output)
+        self.key = np.zeros(self.arity, np.int32)
+        self.table = AnswerTable(store, self.arity)
+        store.array("affected", LEAST_ANSWERS, np.int32, scratch=True)
+        self.out = keyed_rows(LEAST_OUTPUT, self.arity)
+
+    def bind(self) -> None:
+        self.table.bind()
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.answers.counts[0])
+
+    def process(self, rows: MergedRows) -> KeyedRows:
+        """The answers that the changes of the inputs lengthen or shorten."""
+        cursor = np.array([0, 0, -1], np.int64)
+        while True:
+            status = match_rows(
+                self.graph.graph,
+                self.program,
+                rows,
+                self.table.answers,
+                self.store.arrays["affected"],
+                self.out,
+                self.matching,
+                self.key,
+                cursor,
+            )
+            if status == DONE:
+                count = int(cursor[1])
+                return KeyedRows(*(column[:count] for column in self.out))
+            if status == FULL_OUTPUT:
+                self.out = grow_keyed_rows(self.out, 2 * self.out.ts.size)
+            elif status == FULL_TABLE:
+                self.table.make_room(int(rows.ts[cursor[0]]) - 1)
+            else:
+                assert status == FULL_SCRATCH
+                self.store.grow("affected", 2 * self.store.arrays["affected"].size)
+
+    def mark(self, horizon: int, live: Array) -> None:
+        """The vertices of valid answers are those of valid edges: the graph marks them."""

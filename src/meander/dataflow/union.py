@@ -1,0 +1,55 @@
+"""UNION as an operator: one entry for each tuple that any input holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from meander.dataflow.pattern import LEAST_ANSWERS, LEAST_OUTPUT, AnswerTable, grow_keyed_rows, keyed_rows
+from meander.dataflow.state import Array, Store
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
+from meander.kernels.pattern import KeyedRows
+from meander.kernels.union import pack_union, unite_rows
+
+
+class UnionOperator:
+    def __init__(self, inputs: int, arity: int, store: Store) -> None:
+        self.store = store
+        self.table = AnswerTable(store, arity)
+        store.array("expiries", LEAST_ANSWERS, np.int64, width=inputs)
+        self.out = keyed_rows(LEAST_OUTPUT, arity)
+
+    def bind(self) -> None:
+        self.table.bind()
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.answers.counts[0])
+
+    def process(self, batches: Sequence[KeyedRows]) -> KeyedRows:
+        """The tuples whose largest expiry over all inputs the batches change."""
+        source = np.repeat(np.arange(len(batches), dtype=np.int16), [batch.ts.size for batch in batches])
+        merged = KeyedRows(*(np.concatenate(columns) for columns in zip(*batches, strict=True)))
+        order = np.argsort(merged.ts, kind="stable")
+        rows = KeyedRows(*(np.ascontiguousarray(column[order]) for column in merged))
+        source = source[order]
+        cursor = np.zeros(2, np.int64)
+        while True:
+            expiries = self.store.arrays["expiries"]
+            status = unite_rows(rows, source, self.table.answers, expiries, self.out, cursor)
+            if status == DONE:
+                return KeyedRows(*(column[: cursor[1]] for column in self.out))
+            if status == FULL_OUTPUT:
+                self.out = grow_keyed_rows(self.out, 2 * self.out.ts.size)
+            else:
+                assert status == FULL_TABLE
+                self._make_room(int(rows.ts[cursor[0]]))
+
+    def _make_room(self, horizon: int) -> None:
+        pack_union(self.table.answers, self.store.arrays["expiries"], horizon)
+        self.table.make_room(horizon)
+        self.store.grow("expiries", self.table.answers.exp.size)
+
+    def mark(self, horizon: int, live: Array) -> None:
+        self.table.mark(horizon, live)

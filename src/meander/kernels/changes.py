@@ -1,0 +1,171 @@
+"""The `changes` mode: one record when an answer starts to hold, one when it stops.
+
+An answer that stops to hold at the very instant at which it is extended has not stopped: stops are handed
+out only once time has passed them. Starts wait for the end of their instant, or of the batch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
+from meander.kernels.jit import Array, kernel
+from meander.kernels.pattern import Answers, KeyedRows, emit_answer, find_answer
+
+# By entry: not holding, holding and handed out, starting in the instant at hand.
+CLOSED, OPEN, STARTING = 0, 1, 2
+
+# Places in `Changes.counts`.
+STOPS, STARTS = 0, 1
+
+
+class Changes(NamedTuple):
+    status: Array  # by entry
+    stop_exp: Array  # a heap of (expiry, entry), least first
+    stop_entry: Array
+    starts: Array  # the entries that start in the instant at hand
+    counts: Array
+
+
+@kernel
+def push_stop(changes: Changes, exp: int, entry: int) -> None:
+    at = changes.counts[STOPS]
+    changes.counts[STOPS] = at + 1
+    while at > 0:
+        above = (at - 1) >> 1
+        if changes.stop_exp[above] <= exp:
+            break
+        changes.stop_exp[at] = changes.stop_exp[above]
+        changes.stop_entry[at] = changes.stop_entry[above]
+        at = above
+    changes.stop_exp[at] = exp
+    changes.stop_entry[at] = entry
+
+
+@kernel
+def pop_stop(changes: Changes) -> None:
+    size = changes.counts[STOPS] - 1
+    changes.counts[STOPS] = size
+    exp, entry = changes.stop_exp[size], changes.stop_entry[size]
+    at = 0
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        if below + 1 < size and changes.stop_exp[below + 1] < changes.stop_exp[below]:
+            below += 1
+        if changes.stop_exp[below] >= exp:
+            break
+        changes.stop_exp[at] = changes.stop_exp[below]
+        changes.stop_entry[at] = changes.stop_entry[below]
+        at = below
+    changes.stop_exp[at] = exp
+    changes.stop_entry[at] = entry
+
+
+@kernel
+def hand_out_starts(answers: Answers, changes: Changes, time: int, out: KeyedRows, cursor: Array) -> int:
+    """The answers that started at `time` and still hold."""
+    while changes.counts[STARTS] > 0:
+        if cursor[1] == out.ts.size:
+            return FULL_OUTPUT
+        changes.counts[STARTS] -= 1
+        entry = changes.starts[changes.counts[STARTS]]
+        if answers.exp[entry] > time:
+            changes.status[entry] = OPEN
+            emit_answer(out, cursor[1], answers.key[entry], time, answers.exp[entry], 1)
+            cursor[1] += 1
+        else:
+            changes.status[entry] = CLOSED
+    return DONE
+
+
+@kernel
+def hand_out_stops(answers: Answers, changes: Changes, before: int, out: KeyedRows, cursor: Array) -> int:
+    """The answers that stopped to hold before the instant `before`."""
+    while changes.counts[STOPS] > 0 and changes.stop_exp[0] < before:
+        if cursor[1] == out.ts.size:
+            return FULL_OUTPUT
+        exp, entry = changes.stop_exp[0], changes.stop_entry[0]
+        pop_stop(changes)
+        if changes.status[entry] == OPEN and answers.exp[entry] == exp:
+            changes.status[entry] = CLOSED
+            emit_answer(out, cursor[1], answers.key[entry], exp, exp, -1)
+            cursor[1] += 1
+    return DONE
+
+
+@kernel
+def track_changes(
+    rows: KeyedRows, upto: int, answers: Answers, changes: Changes, out: KeyedRows, cursor: Array
+) -> int:
+    """Walk answers in order of time, then let time advance to `upto`.
+
+    `cursor` is [next row, output rows, instant at hand]. Room for as many stops and starts as the answers'
+    table has entries, and one more for each row, is the caller's to make.
+    """
+    while cursor[0] < rows.ts.size:
+        i = cursor[0]
+        time, exp = rows.ts[i], rows.exp[i]
+        if time > cursor[2]:
+            status = hand_out_starts(answers, changes, cursor[2], out, cursor)
+            if status != DONE:
+                return status
+            status = hand_out_stops(answers, changes, time, out, cursor)
+            if status != DONE:
+                return status
+            cursor[2] = time
+        at = find_answer(answers, rows.key[i])
+        entry = answers.index[at]
+        if entry < 0 and rows.op[i] > 0:
+            entry = answers.counts[0]
+            if entry == answers.exp.size:
+                return FULL_TABLE
+            answers.counts[0] = entry + 1
+            answers.index[at] = entry
+            for position in range(rows.key.shape[1]):
+                answers.key[entry, position] = rows.key[i, position]
+            answers.exp[entry] = 0
+            changes.status[entry] = CLOSED
+        if entry >= 0:
+            before = answers.exp[entry]
+            answers.exp[entry] = max(before, exp) if rows.op[i] > 0 else min(before, max(exp, time))
+            if answers.exp[entry] != before:
+                push_stop(changes, answers.exp[entry], entry)
+            if rows.op[i] > 0 and changes.status[entry] == CLOSED:
+                changes.status[entry] = STARTING
+                changes.starts[changes.counts[STARTS]] = entry
+                changes.counts[STARTS] += 1
+        cursor[0] = i + 1
+    status = hand_out_starts(answers, changes, cursor[2], out, cursor)
+    if status != DONE:
+        return status
+    return hand_out_stops(answers, changes, upto, out, cursor)
+
+
+@kernel
+def pack_changes(answers: Answers, changes: Changes) -> None:
+    """Drop the entries that do not hold, and build the index and the heap anew. Only with no start waiting."""
+    kept = 0
+    for entry in range(answers.counts[0]):
+        if changes.status[entry] == OPEN:
+            for position in range(answers.key.shape[1]):
+                answers.key[kept, position] = answers.key[entry, position]
+            answers.exp[kept] = answers.exp[entry]
+            changes.status[kept] = OPEN
+            kept += 1
+    answers.counts[0] = kept
+    answers.index[:] = -1
+    changes.counts[STOPS] = 0
+    for entry in range(kept):
+        answers.index[find_answer(answers, answers.key[entry])] = entry
+        push_stop(changes, answers.exp[entry], entry)
+
+
+@kernel
+def mark_open(answers: Answers, changes: Changes, live: Array) -> None:
+    """Mark the vertices of the answers whose stop is still to be handed out."""
+    for entry in range(answers.counts[0]):
+        if changes.status[entry] != CLOSED:
+            for position in range(answers.key.shape[1]):
+                live[answers.key[entry, position]] = True

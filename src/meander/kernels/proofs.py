@@ -1,0 +1,119 @@
+"""The path that proves an answer: a search over the edges that last as long as the record says.
+
+A record (x, y, [ts, exp)) of a path expression is true because some path from x to y spells a word of it
+over edges that are valid from ts until exp at least. Whichever plan and operator found the answer, that path is
+found here, breadth first, so that it has the fewest edges.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from meander.kernels.forest import Automaton
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, Graph, expiry_at
+from meander.kernels.jit import Array, kernel
+
+
+class Search(NamedTuple):
+    seen: Array  # by vertex * states + state: the number of the last search that came there
+    vertex: Array  # the queue
+    state: Array
+    before: Array  # where in the queue it was reached from
+    row: Array  # over which edge
+    number: Array  # [number of the search]
+
+
+class PathRows(NamedTuple):
+    """For each record whether it is proved and where its edges begin; the edges as rows of the graph."""
+
+    given: Array
+    begin: Array  # by record, with one more for the end
+    row: Array
+
+
+@kernel
+def find_path(
+    graph: Graph, automaton: Automaton, search: Search, src: int, trg: int, time: int, exp: int
+) -> int:
+    """Search a path that lasts until `exp`; the place in the queue where it ends, -1 for none, -2 for no room."""
+    states = automaton.settings[0]
+    relations = graph.linked_out.size
+    search.number[0] += 1
+    number = search.number[0]
+    search.vertex[0] = src
+    search.state[0] = 0
+    search.before[0] = -1
+    search.row[0] = -1
+    search.seen[src * states] = number
+    head, tail = 0, 1
+    while head < tail:
+        vertex, state = search.vertex[head], search.state[head]
+        for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
+            inverse = automaton.out_inverse[move]
+            to = automaton.out_to[move]
+            place = vertex * relations + automaton.out_relation[move]
+            row = graph.first_in[place] if inverse else graph.first_out[place]
+            while row >= 0:
+                if expiry_at(graph, row, time) >= exp:
+                    target = graph.src[row] if inverse else graph.trg[row]
+                    # The start may be an end too: a cycle back to it is a path of its own.
+                    arrived = target == trg and automaton.accepting[to] != 0
+                    if arrived or search.seen[target * states + to] != number:
+                        if tail == search.vertex.size:
+                            return -2
+                        search.seen[target * states + to] = number
+                        search.vertex[tail] = target
+                        search.state[tail] = to
+                        search.before[tail] = head
+                        search.row[tail] = row
+                        if arrived:
+                            return tail
+                        tail += 1
+                row = graph.next_in[row] if inverse else graph.next_out[row]
+        head += 1
+    return -1
+
+
+@kernel
+def prove_records(
+    graph: Graph,
+    automaton: Automaton,
+    search: Search,
+    src: Array,
+    trg: Array,
+    ts: Array,
+    exp: Array,
+    op: Array,
+    out: PathRows,
+    cursor: Array,
+) -> int:
+    """Find the path of every `+` record from `cursor[0]` on that has none yet; `cursor[1]` counts the edges."""
+    for i in range(cursor[0], ts.size):
+        cursor[0] = i
+        out.begin[i] = cursor[1]
+        if op[i] < 0:
+            continue
+        if automaton.settings[1] >= 0 and src[i] == trg[i]:
+            out.given[i] = True
+            continue
+        end = find_path(graph, automaton, search, src[i], trg[i], ts[i], exp[i])
+        if end == -2:
+            return FULL_SCRATCH
+        if end < 0:
+            continue
+        length = 0
+        at = end
+        while search.before[at] >= 0:
+            length += 1
+            at = search.before[at]
+        if cursor[1] + length > out.row.size:
+            return FULL_OUTPUT
+        at = end
+        for step in range(length):
+            out.row[cursor[1] + length - 1 - step] = search.row[at]
+            at = search.before[at]
+        cursor[1] += length
+        out.given[i] = True
+    cursor[0] = ts.size
+    out.begin[ts.size] = cursor[1]
+    return DONE

@@ -1,0 +1,67 @@
+"""UNION: for each tuple, its expiry in each input; it holds as long as the longest of them."""
+
+from __future__ import annotations
+
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
+from meander.kernels.jit import Array, kernel
+from meander.kernels.pattern import Answers, KeyedRows, emit_answer, find_answer
+
+
+@kernel
+def unite_rows(
+    rows: KeyedRows, source: Array, answers: Answers, expiries: Array, out: KeyedRows, cursor: Array
+) -> int:
+    """Walk the inputs' tuples, merged by time, and hand out those whose largest expiry changes.
+
+    `source` tells which input a row is from, `expiries` hold each input's expiry by entry.
+    `cursor` is [next row, output rows].
+    """
+    for i in range(cursor[0], rows.ts.size):
+        cursor[0] = i
+        time, exp = rows.ts[i], rows.exp[i]
+        at = find_answer(answers, rows.key[i])
+        entry = answers.index[at]
+        if cursor[1] == out.ts.size:
+            return FULL_OUTPUT
+        if entry < 0:
+            if rows.op[i] < 0:
+                continue
+            entry = answers.counts[0]
+            if entry == answers.exp.size:
+                return FULL_TABLE
+            answers.counts[0] = entry + 1
+            answers.index[at] = entry
+            for position in range(rows.key.shape[1]):
+                answers.key[entry, position] = rows.key[i, position]
+            answers.exp[entry] = 0
+            expiries[entry, :] = 0
+        held = expiries[entry, source[i]]
+        expiries[entry, source[i]] = max(held, exp) if rows.op[i] > 0 else min(held, max(exp, time))
+        before = max(answers.exp[entry], time)
+        after = time
+        for j in range(expiries.shape[1]):
+            after = max(after, expiries[entry, j])
+        if after != before:
+            answers.exp[entry] = after
+            emit_answer(out, cursor[1], rows.key[i], time, after, 1 if after > before else -1)
+            cursor[1] += 1
+    cursor[0] = rows.ts.size
+    return DONE
+
+
+@kernel
+def pack_union(answers: Answers, expiries: Array, horizon: int) -> None:
+    """Drop the entries that are expired at `horizon`, and build the index anew."""
+    kept = 0
+    for entry in range(answers.counts[0]):
+        if answers.exp[entry] > horizon:
+            for position in range(answers.key.shape[1]):
+                answers.key[kept, position] = answers.key[entry, position]
+            for j in range(expiries.shape[1]):
+                expiries[kept, j] = expiries[entry, j]
+            answers.exp[kept] = answers.exp[entry]
+            kept += 1
+    answers.counts[0] = kept
+    answers.index[:] = -1
+    for entry in range(kept):
+        answers.index[find_answer(answers, answers.key[entry])] = entry

@@ -1,0 +1,251 @@
+"""The physical plan: which operators run, in which order, and what they look into. Plain data.
+
+All queries of a run become one list of operators in topological order. Operators that would do the same
+work are one operator, whatever their outputs are called: equal subplans of one query, or of several, are
+computed once. An operator whose output others look into is *indexed*: its tuples stand in the window's
+graph, once, with the lists (by source, by target) that any of its readers walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from meander.algebra import automata
+from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.printing import path_expression
+from meander.errors import ArgumentError
+from meander.physical.programs import Program, plan_programs
+
+PATH_OPERATORS = ("auto", "s-path", "negative-tuple", "closure")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOp:
+    """WSCAN: the edges of a stream with any of `labels`, each with its interval."""
+
+    stream: str
+    labels: tuple[str, ...]
+    window: int
+    slide: int
+    condition: Condition
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOp:
+    inputs: tuple[int]
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class UnionOp:
+    """UNION: for each tuple the largest expiry over all inputs."""
+
+    inputs: tuple[int, ...]
+    arity: int
+
+
+@dataclass(frozen=True, slots=True)
+class PatternOp:
+    """PATTERN: a delta generic join; `programs` say how each input's tuples are completed to answers."""
+
+    inputs: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
+    output: tuple[int, ...]
+    programs: tuple[Program, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathOp:
+    """PATH: `moves` are (state, input, inverse, next state) of a minimal automaton; state 0 is the start.
+
+    `root` keeps to the paths that start at that vertex.
+    """
+
+    inputs: tuple[int, ...]
+    states: int
+    accepting: tuple[int, ...]
+    moves: tuple[tuple[int, int, bool, int], ...]
+    operator: str
+    root: str | int | None = None
+
+
+Operator = ScanOp | FilterOp | UnionOp | PatternOp | PathOp
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A path expression over indexed operators, whose paths prove the answers of a result."""
+
+    path: PathOp
+    labels: tuple[str, ...]  # what the edges of each input are called
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result of one query: which operator's tuples, and what they are called."""
+
+    query: str
+    head: str
+    label: str
+    input: int
+    arity: int
+    proofs: tuple[Proof, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Which lists of an indexed operator are walked."""
+
+    out: bool = False
+    into: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan:
+    operators: tuple[Operator, ...]
+    names: tuple[str, ...]  # by operator: what it is, for people
+    results: tuple[Result, ...]
+    indexed: Mapping[int, Links]
+    readers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by operator: who takes its tuples
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(op.stream for op in self.operators if isinstance(op, ScanOp)))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What to run of one query's result: its logical plan, the label of its answers, what proves them."""
+
+    query: str
+    head: str
+    label: str
+    plan: Plan
+    proofs: tuple[Path, ...] = ()
+
+
+class _Builder:
+    def __init__(self, path_operator: str) -> None:
+        self.path_operator = path_operator
+        self.operators: list[Operator] = []
+        self.names: list[str] = []
+        self.labels: list[str] = []
+        self.known: dict[Operator, int] = {}
+        self.made: dict[Plan, int] = {}
+        self.links: dict[int, Links] = {}
+        self.readers: dict[int, list[str]] = {}
+
+    def add(self, operator: Operator, name: str, label: str) -> int:
+        number = self.known.get(operator)
+        if number is None:
+            number = len(self.operators)
+            self.known[operator] = number
+            self.operators.append(operator)
+            self.names.append(name)
+            self.labels.append(label)
+            for source in dict.fromkeys(operator.inputs):
+                self.readers.setdefault(source, []).append(f"#{number}")
+        return number
+
+    def index(self, number: int, *, out: bool = False, into: bool = False) -> None:
+        held = self.links.get(number, Links())
+        self.links[number] = Links(held.out or out, held.into or into)
+
+    def build(self, plan: Plan) -> int:
+        if plan not in self.made:
+            self.made[plan] = self._build(plan)
+        return self.made[plan]
+
+    def _build(self, plan: Plan) -> int:
+        match plan:
+            case WScan():
+                operator = ScanOp(plan.stream, plan.labels, plan.window, plan.slide, plan.condition)
+                return self.add(operator, f"WSCAN {plan.stream}: {plan.label}", plan.label)
+            case Filter(input=Path() as path, condition=Condition(src=src)) if src is not None:
+                rooted = self.build_path(path, src)
+                rest = Condition(trg=plan.condition.trg, loop=plan.condition.loop)
+                if rest == Condition():
+                    return rooted
+                return self.add(FilterOp((rooted,), rest), "FILTER", plan.label)
+            case Filter():
+                return self.add(FilterOp((self.build(plan.input),), plan.condition), "FILTER", plan.label)
+            case Union(inputs=(only,)):
+                return self.build(only)
+            case Union():
+                sources = tuple(dict.fromkeys(self.build(source) for source in plan.inputs))
+                if len(sources) == 1:
+                    return sources[0]
+                return self.add(UnionOp(sources, plan.arity), f"UNION {plan.label}", plan.label)
+            case Pattern():
+                return self.build_pattern(plan)
+            case Path():
+                return self.build_path(plan, None)
+
+    def build_pattern(self, plan: Pattern) -> int:
+        sources = tuple(self.build(source) for source in plan.inputs)
+        closures = tuple(isinstance(self.operators[source], PathOp) for source in sources)
+        programs = plan_programs(plan.ends, plan.output, closures)
+        for program in programs:
+            for step in program.steps:
+                for atom, side in zip(step.atoms, step.walks, strict=True):
+                    if side == "src":
+                        self.index(sources[atom], out=True)
+                    elif side == "trg":
+                        self.index(sources[atom], into=True)
+        for source in sources:
+            self.index(source)
+        return self.add(
+            PatternOp(sources, plan.ends, plan.output, programs), f"PATTERN {plan.label}", plan.label
+        )
+
+    def build_path(self, plan: Path, root: str | int | None) -> int:
+        operator, _ = self.path(plan, root)
+        return self.add(operator, f"PATH {plan.label}: {path_expression(plan)}", plan.label)
+
+    def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[str, ...]]:
+        """The operator of a `Path`, its inputs built and indexed, and what their edges are called."""
+        built = [self.build(source) for source in plan.inputs]
+        sources = tuple(dict.fromkeys(built))
+        dfa = automata.compile(plan.expr)
+        moves = tuple(
+            (state, sources.index(built[int(name)]), direction < 0, target)
+            for state, row in enumerate(dfa.transitions)
+            for (name, direction), target in sorted(row.items())
+        )
+        for _, source, inverse, _ in moves:
+            self.index(sources[source], out=not inverse, into=inverse)
+        for source in sources:
+            # Trees are repaired by walking edges backwards.
+            both = self.path_operator == "negative-tuple"
+            self.index(source, out=both, into=both)
+        labels = tuple(plan.inputs[built.index(source)].label for source in sources)
+        operator = PathOp(sources, dfa.states, tuple(sorted(dfa.accepting)), moves, self.path_operator, root)
+        return operator, labels
+
+
+def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = False) -> PhysicalPlan:
+    """One physical plan for all results of all queries; with `paths`, also what proves their answers."""
+    if path_operator not in PATH_OPERATORS:
+        raise ArgumentError(f"unknown path operator {path_operator!r}\naccepted: {', '.join(PATH_OPERATORS)}")
+    builder = _Builder(path_operator)
+    results = []
+    for one in plans:
+        number = builder.build(one.plan)
+        if isinstance(builder.operators[number], ScanOp | FilterOp):
+            # What is handed out comes from a table that knows each tuple once.
+            builder.index(number)
+        proofs = tuple(Proof(*builder.path(path, None)) for path in one.proofs) if paths else ()
+        results.append(Result(one.query, one.head, one.label, number, one.plan.arity, proofs))
+        builder.readers.setdefault(number, []).append(f"{one.query}.{one.head}" if one.query else one.head)
+    return PhysicalPlan(
+        tuple(builder.operators),
+        tuple(builder.names),
+        tuple(results),
+        dict(sorted(builder.links.items())),
+        {number: tuple(names) for number, names in builder.readers.items()},
+    )

@@ -1,0 +1,37 @@
+"""From a query's text to the plans that run: every stage in one page of named calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from meander.algebra.translate import path_results, result_labels, translate
+from meander.errors import ArgumentError
+from meander.physical.plan import QueryPlan
+from meander.rewrite import choose, enumerate_plans
+from meander.syntax import parse
+from meander.syntax.query import RegularQuery
+
+
+def plan_query(
+    query: RegularQuery | str,
+    *,
+    name: str = "",
+    unit: str = "s",
+    plan: int | None = None,
+    views: Mapping[str, RegularQuery] | None = None,
+) -> list[QueryPlan]:
+    """The plan of each result of a query: number `plan` of the equivalent ones, or the one of least cost."""
+    regular = parse(query, unit=unit, views=views) if isinstance(query, str) else query
+    labels = result_labels(regular)
+    proofs = path_results(regular)
+    chosen = []
+    for head, canonical in translate(regular).items():
+        plans = enumerate_plans(canonical)
+        number = choose(plans) if plan is None else plan
+        if not 0 <= number < len(plans):
+            raise ArgumentError(
+                f"there is no plan {number} for {head}: plans are numbered 0 to {len(plans) - 1}\n"
+                "hint: `meander explain --stage plans` lists them"
+            )
+        chosen.append(QueryPlan(name, head, labels[head], plans[number], proofs[head] or ()))
+    return chosen
