@@ -127,15 +127,23 @@ def walk(plan: Plan) -> Iterator[Plan]:
 # Whole plans
 
 
-def notation(plan: Plan) -> str:
-    """The plan on one line, as in the paper: `⋈_{trg1 = src2}^{src1, trg2, d}(𝒲_24(S_a), 𝒲_24(S_b))`."""
+def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
+    """The plan on one line, as in the paper: `⋈_{trg1 = src2}^{src1, trg2, d}(𝒲_24(S_a), 𝒲_24(S_b))`;
+    `duration` says how windows and slides are written."""
     scans = _scan_name(plan)
 
     def write(node: Plan) -> str:
         sign = symbol(node)
         match node:
             case WScan(_, labels, window, slide, condition):
-                bounds = f"{window}" if slide == 1 else f"{{{window},{slide}}}"
+                size = duration(window)
+                bounds = (
+                    f"{{{size},{duration(slide)}}}"
+                    if slide != 1
+                    else size
+                    if size.isdigit()
+                    else f"{{{size}}}"
+                )
                 names = [scans(replace(node, labels=(label,))) for label in labels]
                 read = " ∪ ".join(f"S_{name}" if len(name) == 1 else f"S_{{{name}}}" for name in names)
                 if condition != Condition():
@@ -160,12 +168,18 @@ def _all(terms: list[str]) -> str:
     return " ∧ ".join(terms)
 
 
-def describe(plan: Plan, scans: Callable[[WScan], str] = lambda scan: scan.label) -> tuple[str, str]:
+def describe(
+    plan: Plan,
+    scans: Callable[[WScan], str] = lambda scan: scan.label,
+    duration: Callable[[int], str] = str,
+) -> tuple[str, str]:
     """A node in two short parts: its label with what it hands out, and what it asks for."""
     match plan:
         case WScan(stream, _, window, slide, condition):
-            slides = [f"slide {slide}"] if slide != 1 else []
-            return scans(plan), ", ".join([stream, f"window {window}", *slides, *conditions(condition)])
+            slides = [f"slide {duration(slide)}"] if slide != 1 else []
+            return scans(plan), ", ".join(
+                [stream, f"window {duration(window)}", *slides, *conditions(condition)]
+            )
         case Filter(_, condition):
             return _called(plan, scans), _all(conditions(condition))
         case Union(_, label):
@@ -178,15 +192,16 @@ def describe(plan: Plan, scans: Callable[[WScan], str] = lambda scan: scan.label
             return label, path_expression(plan, scans)
 
 
-def tree(plan: Plan) -> str:
-    """The plan as an indented tree, a line for each node; what is shared is numbered and printed once."""
+def tree(plan: Plan, duration: Callable[[int], str] = str) -> str:
+    """The plan as an indented tree, a line for each node; what is shared is numbered and printed once.
+    `duration` says how windows and slides are written."""
     scans = _scan_name(plan)
     uses = Counter(inner for node in walk(plan) for inner in node.inputs)
     numbers: dict[Plan, int] = {}
     lines: list[str] = []
 
     def write(node: Plan, before: str, below: str) -> None:
-        label, asked = describe(node, scans)
+        label, asked = describe(node, scans, duration)
         if node in numbers:
             lines.append(f"{before}#{numbers[node]} {label}, as above")
             return

@@ -1,0 +1,141 @@
+"""Queries that are legal and hardly meant.
+
+A warning names what is odd and what it costs. It never stops a query: whether it was meant is for the person
+who wrote it to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from meander.errors import Span, mark
+from meander.explain.sections import listed
+from meander.syntax.durations import format_duration, parse_duration
+from meander.syntax.printing import expression_text, term_text
+from meander.syntax.query import Atom, Label, RegularQuery, Repeat, Rule, Variable, labels_of
+
+HARDLY_A_BOUND = "3650d"
+"""A window from here on is taken for one that was meant to have no bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:
+    """What is odd about a query, and where in its text; `span` is None for parts that come from a view."""
+
+    message: str
+    span: Span | None = None
+
+    def show(self, text: str) -> str:
+        """The message with the place marked under the query's text."""
+        return f"{self.message}\n{mark(text, self.span)}" if self.span is not None else self.message
+
+
+def warnings_of(query: RegularQuery, unit: str = "s") -> list[Warning]:
+    """All warnings about a query, in the order of `WARNINGS`."""
+    return [warning for find in WARNINGS for warning in find(query, unit)]
+
+
+def endless_window(query: RegularQuery, unit: str) -> Iterator[Warning]:
+    """A window so long that it bounds nothing."""
+    longest = parse_duration(HARDLY_A_BOUND, unit)
+    for stream in query.streams:
+        if stream.window >= longest:
+            yield Warning(
+                f"the window of {stream.name} is {format_duration(stream.window, unit)}: hardly any edge will "
+                "expire, and the state grows with the stream",
+                stream.span,
+            )
+
+
+def slide_beyond_window(query: RegularQuery, unit: str) -> Iterator[Warning]:
+    """A slide longer than the window leaves gaps in which edges have an empty interval."""
+    for stream in query.streams:
+        if stream.slide > stream.window:
+            lost = 1 - stream.window / stream.slide
+            window, slide = format_duration(stream.window, unit), format_duration(stream.slide, unit)
+            yield Warning(
+                f"the slide of {stream.name} ({slide}) is longer than its window ({window}): edges in the last "
+                f"{format_duration(stream.slide - stream.window, unit)} of each slide never become valid, "
+                f"{lost:.0%} of all times",
+                stream.span,
+            )
+
+
+def cross_product(query: RegularQuery, unit: str) -> Iterator[Warning]:
+    """Atoms of one body that share no variable: every match of one side meets every match of the other."""
+    for rule in query.rules:
+        groups = _connected(rule)
+        if len(groups) > 1:
+            sides = [listed(_written(atom) for atom in group) for group in groups]
+            yield Warning(
+                f"the body of {rule.head} is a cross product: no variable ties {sides[0]} to "
+                f"{listed(sides[1:])}, so every match of one meets every match of the other",
+                rule.span,
+            )
+
+
+def unused_stream(query: RegularQuery, unit: str) -> Iterator[Warning]:
+    """A stream that no rule reads."""
+    read = {label.stream for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)}
+    for stream in query.streams:
+        if stream.name not in read:
+            yield Warning(f"the stream {stream.name} is declared and read by no rule", stream.span)
+
+
+def unread_rule(query: RegularQuery, unit: str) -> Iterator[Warning]:
+    """A head that no result builds on."""
+    needed: set[str] = set()
+    pending = list(query.results)
+    while pending:
+        head = pending.pop()
+        if head not in needed:
+            needed.add(head)
+            pending += [used for rule in query.rules if rule.head == head for used in _heads_read(rule)]
+    for rule in query.rules:
+        # A view brings all its rules along; which of them a query reads is no mistake of it.
+        if rule.head not in needed and rule.span is not None:
+            yield Warning(
+                f"{rule.head} is read by nothing: the result is {listed(query.results)}, and does not build on it",
+                rule.span,
+            )
+
+
+WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[Warning]], ...] = (
+    endless_window,
+    slide_beyond_window,
+    cross_product,
+    unused_stream,
+    unread_rule,
+)
+
+
+def _connected(rule: Rule) -> list[list[Atom]]:
+    """The atoms of a body in groups that share variables. An atom between two constants is a group of none: it
+    holds or it does not, and multiplies nothing."""
+    groups: list[tuple[set[str], list[Atom]]] = []
+    for atom in rule.body:
+        names = {term.name for term in (atom.src, atom.trg) if isinstance(term, Variable)}
+        if not names:
+            continue
+        atoms = [atom]
+        apart = []
+        for other_names, other_atoms in groups:
+            if names & other_names:
+                names |= other_names
+                atoms = other_atoms + atoms
+            else:
+                apart.append((other_names, other_atoms))
+        groups = [*apart, (names, atoms)]
+    return [atoms for _, atoms in groups]
+
+
+def _heads_read(rule: Rule) -> list[str]:
+    return [label.name for atom in rule.body for label in labels_of(atom.expr) if label.stream is None]
+
+
+def _written(atom: Atom) -> str:
+    expression = expression_text(atom.expr, frozenset(labels_of(atom.expr)))
+    if not isinstance(atom.expr, Label | Repeat):
+        expression = f"({expression})"
+    return f"{expression}({term_text(atom.src)}, {term_text(atom.trg)})"
