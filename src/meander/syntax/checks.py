@@ -12,10 +12,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from meander.errors import QueryError, Span
 from meander.syntax.expressions import MAX_NESTING
+from meander.syntax.printing import term_text
 from meander.syntax.query import Atom, Label, RegularQuery, Rule, Variable, heads_of, labels_of
 
 
@@ -124,10 +125,10 @@ def _check_bindings(query: RegularQuery, text: str) -> None:
         for variable in rule.args:
             if variable.name not in bound:
                 raise QueryError(
-                    f"the head variable {variable.name} of {rule.head} is not bound by the body",
+                    f"the variable {variable.name} of {rule.head} is not bound",
                     text=text,
                     span=variable.span or rule.span,
-                    hint=f"the body binds {listed(bound)}",
+                    hint=f"bound are {listed(bound)}: use one of them, or add an edge or path with {variable.name}",
                 )
 
 
@@ -164,11 +165,12 @@ def _check_paths(query: RegularQuery, text: str) -> None:
                 )
             atom = named[rule.path]
             if (atom.src, atom.trg) != rule.args:
+                src, trg = term_text(atom.src), term_text(atom.trg)
                 raise QueryError(
-                    f"the path {rule.path} does not lead from the first argument of {rule.head} to the second",
+                    f"{rule.head} does not have the ends of its path {rule.path}",
                     text=text,
                     span=rule.span,
-                    hint=f"the arguments of {rule.head} are the two ends of {rule.path}, in its direction",
+                    hint=f"{rule.head} must lead as its path does, from {src} to {trg}",
                 )
 
 
@@ -186,15 +188,19 @@ def _check_recursion(query: RegularQuery, text: str) -> None:
             for label in labels_of(atom.expr):
                 if label.stream is None:
                     uses[rule.head].setdefault(label.name, label)
-    hint = "a repetition is written as a path expression: a+(x, y) for one step of a or more"
-    if query.streams:
-        hint += (
-            f"; a stream's label that is spelt like a head has its stream's name: {query.streams[0].name}.a"
-        )
+
+    def hint(cycle: list[str]) -> str:
+        if len(cycle) > 2 or not query.streams:
+            return "a repetition is written as a path expression: a+(x, y) for one step of a or more"
+        head, stream = cycle[0], query.streams[0].name
+        return f"a repetition is written as a path expression; a label {head} of a stream is written {stream}.{head}"
+
     check_acyclic(uses, "rules", hint, text)
 
 
-def check_acyclic(uses: Mapping[str, Mapping[str, Label]], what: str, hint: str, text: str) -> None:
+def check_acyclic(
+    uses: Mapping[str, Mapping[str, Label]], what: str, hint: Callable[[list[str]], str], text: str
+) -> None:
     """Refuse names that use one another in a cycle, or in a chain of more than `MAX_NESTING`.
 
     `uses` has, for every name, the names that it uses and where. The search is depth first, without recursion.
@@ -224,7 +230,7 @@ def check_acyclic(uses: Mapping[str, Mapping[str, Label]], what: str, hint: str,
                     f"the {what} are recursive: {_shortened_cycle(cycle)}",
                     text=text,
                     span=label.span,
-                    hint=hint,
+                    hint=hint(cycle),
                 )
             elif label.name not in depth:
                 trail[label.name] = iter(uses[label.name].values())

@@ -17,7 +17,7 @@ from lark.tree import Meta
 
 from meander.errors import QueryError, Span
 from meander.syntax.checks import check_query, listed
-from meander.syntax.expressions import Expression, Name, TreeBuilder
+from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
 from meander.syntax.parsing import Language, read, span_of
 from meander.syntax.query import (
     Atom,
@@ -34,6 +34,7 @@ from meander.syntax.views import map_labels, merge_streams, splice
 
 DATALOG = Language(
     name="Datalog",
+    form="STREAM s WINDOW 24h  Answer(x, y) <- likes(x, z), follows+(z, y) as P.",
     grammar="datalog.lark",
     keywords={"STREAM": "STREAM", "WINDOW": "WINDOW", "SLIDE": "SLIDE", "RESULT": "RESULT", "AS": "AS"},
     phrases={
@@ -47,15 +48,15 @@ DATALOG = Language(
         "STRING": 'a vertex in quotes ("alice")',
         "INTEGER": "an integer",
         "DURATION": "a duration (24h, 15 minutes, 3600)",
-        "_ARROW": "<-",
-        "LPAR": "(",
-        "RPAR": ")",
-        "RBRACE": "}",
-        "COMMA": ",",
-        "DOT": ".",
-        "CIRCUMFLEX": "^",
-        "SLASH": "/",
-        "VBAR": "|",
+        "_ARROW": '"<-"',
+        "LPAR": '"("',
+        "RPAR": '")"',
+        "RBRACE": '"}"',
+        "COMMA": '","',
+        "DOT": '"."',
+        "CIRCUMFLEX": '"^"',
+        "SLASH": '"/"',
+        "VBAR": '"|"',
         "STAR": "a repetition (*, +, ?, {2,4})",
         "PLUS": "a repetition (*, +, ?, {2,4})",
         "QMARK": "a repetition (*, +, ?, {2,4})",
@@ -65,7 +66,7 @@ DATALOG = Language(
     hints=(
         ("DOT", "COLON", "a head and its body are separated by <-"),
         ("DOT", "", "a rule ends with a full stop, and its atoms are separated by commas"),
-        ("DURATION", "", "a duration is a number with or without a unit: 24h, 15 minutes, 3600"),
+        ("DURATION", "", DURATION_HINT),
     ),
 )
 
@@ -122,12 +123,7 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
     def stream(
         self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None
     ) -> Declaration:
-        if "." in name.value:
-            raise self.error(
-                f"a stream cannot be named {name.value}",
-                name.span,
-                "the dot separates a stream from its label",
-            )
+        self.check_dotless("stream", name)
         return Declaration(name, window, slide, span_of(meta))
 
     @v_args(meta=True)
@@ -253,13 +249,20 @@ class _Resolver:
         if declaration.window is None:
             hint = f"write STREAM {name} WINDOW 24h, or with a slide: WINDOW 24h SLIDE 1h"
             if self.views:
-                hint += f"; without a window, {name} would be a view, and views are {listed(self.views)}"
+                hint += f"; a view needs none, and views are {listed(self.views)}"
             raise self.error(f"the stream {name} is missing its window", declaration.span, hint)
         stream = Stream(name, declaration.window, declaration.slide or 1, declaration.span)
         self.streams = merge_streams(self.streams, [stream], self.text, declaration.span)
         return ()
 
     def resolve_rule(self, rule: Rule) -> Rule:
+        view = rule.head.partition(".")[0]
+        if view != rule.head and view in self.sources:
+            raise self.error(
+                f"the labels of {view} are not defined here",
+                rule.span,
+                f"{view} is read by this query, so its labels stand in bodies alone; choose another head",
+            )
         body = tuple(replace(atom, expr=map_labels(atom.expr, self.resolve_label)) for atom in rule.body)
         return replace(rule, body=body)
 

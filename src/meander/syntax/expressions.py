@@ -27,6 +27,8 @@ MAX_NESTING = 50
 MAX_STEPS = 1_000
 """How many steps an expression may stand for, `a{2,4}` counting as four."""
 
+DURATION_HINT = "a duration is a number with or without a unit: 24h, 15 minutes, 3600"
+
 T = TypeVar("T")
 
 
@@ -67,6 +69,15 @@ class TreeBuilder(Transformer_NonRecursive[Token, T]):
 
     # -- names and terms
 
+    def check_dotless(self, what: str, name: Name) -> None:
+        """A dot would be taken for the one between a stream or view and its label."""
+        if "." in name.value:
+            raise self.error(
+                f"a {what} cannot be named {name.value}",
+                name.span,
+                "choose a name without a dot, which separates a stream from its label",
+            )
+
     @v_args(inline=True)
     def name(self, token: Token) -> Name:
         value = token[1:-1].replace("``", "`") if token.type == "QUOTED" else str(token)
@@ -79,7 +90,8 @@ class TreeBuilder(Transformer_NonRecursive[Token, T]):
     @v_args(inline=True)
     def constant(self, token: Token) -> Constant:
         if token.type == "INTEGER":
-            return Constant(parse_int(token, self.text, "this vertex", 2**63 - 1), span_of(token))
+            hint = "a vertex that is a number has 64 bits; write a longer one in quotes"
+            return Constant(parse_int(token, self.text, "this vertex", 2**63 - 1, hint), span_of(token))
         return Constant(self._unescape(token), span_of(token))
 
     def _unescape(self, token: Token) -> str:
@@ -189,4 +201,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, T]):
     def _bound(self, token: Token) -> int:
         if token.startswith("-"):
             raise self.error("a repetition is never negative", span_of(token), "write {0,2} or {1,}")
-        return parse_int(token, self.text, "the automaton of this repetition", MAX_STEPS)
+        hint = (
+            f"an expression makes up to {MAX_STEPS:,} steps; a repetition without a bound is written {{1,}}"
+        )
+        return parse_int(token, self.text, "the automaton of this repetition", MAX_STEPS, hint)

@@ -12,7 +12,7 @@ from lark import Token, v_args
 from lark.tree import Meta
 
 from meander.errors import Span
-from meander.syntax.expressions import Expression, Name, TreeBuilder
+from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
 from meander.syntax.parsing import Language, read, span_of
 from meander.syntax.query import Constant, Label, Term, Variable
 
@@ -22,6 +22,7 @@ _REPETITION = "a repetition (*, +, ?, {2,4})"
 
 GCORE = Language(
     name="G-CORE",
+    form="CONSTRUCT (u)-[:x]->(v) MATCH (u)-[:a]->(v) ON s WINDOW(24h)",
     grammar="gcore.lark",
     keywords={
         word: word
@@ -62,23 +63,23 @@ GCORE = Language(
         "EDGE_BACK": "an edge (-[:label]->)",
         "PATH_STEP": "a path (-/<:label*>/->)",
         "PATH_STEP_BACK": "a path (-/<:label*>/->)",
-        "EDGE_END": "]->",
-        "EDGE_BACK_END": "]-",
-        "PATH_STEP_END": "/->",
-        "PATH_STEP_BACK_END": "/-",
+        "EDGE_END": '"]->"',
+        "EDGE_BACK_END": '"]-"',
+        "PATH_STEP_END": '"/->"',
+        "PATH_STEP_BACK_END": '"/-"',
         "COLON": "a label (:label)",
         "TILDE": "a PATH clause (~Name)",
         "AT": "@ and the path's variable",
-        "LESSTHAN": "<",
-        "MORETHAN": ">",
-        "EQUAL": "=",
-        "LPAR": "(",
-        "RPAR": ")",
-        "RBRACE": "}",
-        "COMMA": ",",
-        "SLASH": "/",
-        "VBAR": "|",
-        "MINUS": "- (backwards)",
+        "LESSTHAN": '"<"',
+        "MORETHAN": '">"',
+        "EQUAL": '"="',
+        "LPAR": '"("',
+        "RPAR": '")"',
+        "RBRACE": '"}"',
+        "COMMA": '","',
+        "SLASH": '"/"',
+        "VBAR": '"|"',
+        "MINUS": '"-" (backwards)',
         "STAR": _REPETITION,
         "PLUS": _REPETITION,
         "QMARK": _REPETITION,
@@ -87,11 +88,16 @@ GCORE = Language(
     },
     hints=(
         ("EQUAL", "COLON", "vertices have no labels: write (u), and say with edges what u is"),
+        ("TILDE", "NAME", "a label begins with a colon, a PATH clause with a tilde: :follows, ~RL"),
+        ("TILDE", "MINUS", "an expression ends with >: -/p<:follows*>/->"),
         ("COLON", "NAME", "an edge has a label and no variable: -[:likes]->"),
+        ("COLON", "", "an edge has a label: -[:likes]->"),
         ("AT", "", "a constructed path is one that MATCH found: -/@p:label/->, where MATCH has -/p<…>/->"),
         ("LESSTHAN", "COLON", "the expression of a path stands in angle brackets: -/<:follows*>/->"),
         ("LESSTHAN", "AT", "only CONSTRUCT has -/@p:label/->; in MATCH, a path is -/p<:follows*>/->"),
         ("ON", "", "a MATCH ends with its stream: ON social WINDOW(24h) SLIDE(1h)"),
+        ("AND", "NAME", "conditions are joined by AND; alternatives are patterns, each with OPTIONAL"),
+        ("DURATION", "", DURATION_HINT),
     ),
 )
 
@@ -203,10 +209,7 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
 
     @v_args(inline=True)
     def view(self, graph: Token, view: Token, name: Name, as_: Token, query: Query) -> Query:
-        if "." in name.value:
-            raise self.error(
-                f"a view cannot be named {name.value}", name.span, "the dot separates a view from its label"
-            )
+        self.check_dotless("view", name)
         return replace(query, view=name)
 
     @v_args(meta=True)
@@ -222,6 +225,7 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
 
     @v_args(inline=True)
     def path_clause(self, keyword: Token, name: Name, *patterns: Pattern) -> PathClause:
+        self.check_dotless("PATH clause", name)
         return PathClause(name, patterns)
 
     @v_args(meta=True)
@@ -249,12 +253,7 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
 
     @v_args(meta=True, inline=True)
     def source(self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None) -> Source:
-        if "." in name.value:
-            raise self.error(
-                f"a stream cannot be named {name.value}",
-                name.span,
-                "the dot separates a stream from its label",
-            )
+        self.check_dotless("stream", name)
         return Source(name, window, slide, span_of(meta))
 
     def where(self, parts: list[Token | Equality]) -> list[Equality]:

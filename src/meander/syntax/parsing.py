@@ -8,12 +8,13 @@ none takes more than a moment to be read or refused.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
@@ -30,13 +31,15 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 class Language:
     """A grammar file and the words for its terminals.
 
-    `phrases` maps the name of a terminal to what an error calls it, in the order in which they are listed;
-    `keywords` maps those that are words to their spelling. `hints` are triples (a terminal that would be
-    accepted, the one that came instead or "" for any, what to say); the first that fits is said.
+    `form` is an example for hints. `phrases` maps the name of a terminal to what an error calls it, in the
+    order in which they are listed; `keywords` maps those that are words to their spelling. `hints` are
+    triples (a terminal that would be accepted, the one that came instead or "" for any, what to say); the
+    first that fits is said.
     """
 
     name: str
     grammar: str
+    form: str
     keywords: Mapping[str, str]
     phrases: Mapping[str, str]
     hints: tuple[tuple[str, str, str], ...]
@@ -56,11 +59,7 @@ def read(language: Language, text: str) -> Tree[Token]:
     """The text's syntax tree; raises `QueryError` where the text is not of the language."""
     check_characters(text)
     if not blank_out(text).strip():
-        raise QueryError(
-            "the query is empty",
-            hint="a query needs a stream and a rule, such as: "
-            "STREAM s WINDOW 24h  Answer(x, y) <- follows+(x, y).",
-        )
+        raise QueryError("the query is empty", hint=f"a {language.name} query reads {language.form}")
     try:
         return _parser(language).parse(text)
     except UnexpectedInput as error:
@@ -91,14 +90,14 @@ def blank_out(text: str) -> str:
     return _SKIPPED.sub(lambda found: (" " if found[0][0] in "%#" else "_") * len(found[0]), text)
 
 
-def parse_int(token: Token, text: str, what: str, limit: int) -> int:
+def parse_int(token: Token, text: str, what: str, limit: int, hint: str) -> int:
     """The token's integer, refused above `limit` in size."""
     if len(token) > 40 or abs(int(token)) > limit:
         raise QueryError(
             f"{what} is too large: {token[:40]}{'…' if len(token) > 40 else ''}",
             text=text,
             span=span_of(token),
-            hint=f"the largest is {limit:,}",
+            hint=hint,
         )
     return int(token)
 
@@ -115,45 +114,78 @@ def span_of(place: Any) -> Span:
 
 
 def _explain(language: Language, text: str, error: UnexpectedInput) -> QueryError:
-    if isinstance(error, UnexpectedCharacters):
-        return _explain_character(language, text, error)
-    assert isinstance(error, UnexpectedToken)
-    accepted = set(error.accepts or error.expected)
-    token = error.token
-    if token.type == "$END":
-        end = len(text.rstrip())
-        where = Span(end, end)
-        unclosed = _unclosed_bracket(text, len(text))
-        what = "the query ends too early"
-    else:
-        where = span_of(token)
-        unclosed = _unclosed_bracket(text, where.start)
-        what = f"{_shorten(token)} does not fit here"
-    misspelt = _misspelt_keyword(language, text, error, accepted)
+    progress = _Progress(language, text)
+    if isinstance(error, UnexpectedToken):
+        return _explain_token(progress, error.token)
+    assert isinstance(error, UnexpectedCharacters)
+    return _explain_character(progress, error.pos_in_stream or 0)
+
+
+class _Progress:
+    """How far the parser came: the tokens that it took, and what it would have taken next."""
+
+    def __init__(self, language: Language, text: str) -> None:
+        self.language = language
+        self.text = text
+        self.tokens: list[Token] = []
+        self.accepted = self._feed(None)
+
+    def accepted_instead_of_last(self) -> set[str]:
+        """The terminals that could have stood in the place of the last token."""
+        return self._feed(self.tokens[-1].start_pos)
+
+    def phrases(self, terminals: set[str]) -> tuple[str, ...]:
+        """What to call the terminals in a message."""
+        return tuple(
+            dict.fromkeys(phrase for name, phrase in self.language.phrases.items() if name in terminals)
+        )
+
+    def _feed(self, stop: int | None) -> set[str]:
+        parser: Any = _parser(self.language).parse_interactive(self.text)
+        tokens: list[Token] = []
+        with contextlib.suppress(UnexpectedInput):
+            for token in parser.lexer_thread.lex(parser.parser_state):
+                if token.start_pos == stop:
+                    return set(parser.accepts())
+                parser.feed_token(token)
+                tokens.append(token)
+        self.tokens = tokens
+        return set(parser.accepts())
+
+
+def _explain_token(progress: _Progress, token: Token) -> QueryError:
+    text = progress.text
+    at_end = token.type == "$END"
+    end = len(text.rstrip())
+    where = Span(end, end) if at_end else span_of(token)
+    misspelt = _misspelt_keyword(progress, token)
     if misspelt is not None:
         return misspelt
-    if unclosed is not None:
-        bracket = text[unclosed]
+    opening = _open_bracket(text, where.start)
+    if opening is not None and not opening.closed:
+        bracket = text[opening.place]
         return QueryError(
             f"this {bracket} is never closed",
             text=text,
-            span=Span(unclosed, unclosed + 1),
-            hint=f"add the missing {_CLOSING[bracket]}; at the latest before {_shorten(token) or 'the end'}",
+            span=Span(opening.place, opening.place + 1),
+            hint=f"add the missing {_CLOSING[bracket]}, before {'the end' if at_end else _shorten(token)} or earlier",
         )
+    if opening is None and token in _CLOSING.values():
+        return QueryError(f"this {token} closes nothing", text=text, span=where, hint="take it out")
     return QueryError(
-        what,
+        "the query ends too early" if at_end else f"{_shorten(token)} does not fit here",
         text=text,
         span=where,
-        accepted=_phrases(language, accepted),
-        hint=_hint(language, token, accepted),
+        accepted=progress.phrases(progress.accepted),
+        hint=_hint(progress, token),
     )
 
 
-def _explain_character(language: Language, text: str, error: UnexpectedCharacters) -> QueryError:
-    place = error.pos_in_stream or 0
+def _explain_character(progress: _Progress, place: int) -> QueryError:
+    text = progress.text
     character = text[place]
-    line_end = text.find("\n", place)
     if character in "\"'`":
+        line_end = text.find("\n", place)
         return QueryError(
             f"this quotation ({character}) is never closed",
             text=text,
@@ -164,87 +196,84 @@ def _explain_character(language: Language, text: str, error: UnexpectedCharacter
         f"the character {character} does not fit here",
         text=text,
         span=Span(place, place + 1),
-        accepted=_phrases(language, set(error.allowed or ())),
+        accepted=progress.phrases(progress.accepted),
         hint=_CHARACTER_HINTS.get(
-            character, "a label with unusual characters stands in backquotes: `has-tag`"
+            character, f"a {progress.language.name} query reads {progress.language.form}"
         ),
     )
 
 
 _CHARACTER_HINTS = {
     ":": "a rule is written head <- body",
-    "←": "a rule is written with <- (less than, minus)",
+    "←": "an arrow is written <- (less than, minus)",
     "→": "an arrow is written -> (minus, greater than)",
     ";": "a rule ends with a full stop",
-    "!": "negation is not part of a regular query",
+    "!": "a regular query has no negation",
+    "=": "equal terms have one name: write the same variable, or the vertex, in both places",
+    "-": "a label that is no identifier stands in backquotes: `has-tag`",
+    ".": 'vertices have no properties: compare them as they are, (u) = "alice"',
 }
 
 
-def _misspelt_keyword(
-    language: Language, text: str, error: UnexpectedToken, accepted: set[str]
-) -> QueryError | None:
+def _misspelt_keyword(progress: _Progress, token: Token) -> QueryError | None:
     """An error for a word that is almost a keyword, at a place where that keyword could stand.
 
     The word is the token that does not fit, or the one before it: `STREAM s WINDWO 24h` reads WINDWO as
-    the head of a rule and stumbles over 24h.
+    the head of a rule and stumbles over 24h, `WINDOW 24 SLIED 1` reads SLIED as a unit and stumbles over 1.
     """
-    candidates: list[tuple[Token, set[str]]] = [(error.token, accepted)]
-    for previous in error.token_history or ():
-        if previous.type == "NAME":
-            candidates.append((previous, _accepted_before(language, text, previous)))
-    for token, terminals in candidates:
-        words = {language.keywords[name]: name for name in terminals if name in language.keywords}
-        if not re.fullmatch(r"[^\W\d]\w*", token) or len(token) > 40:
-            continue
-        close = difflib.get_close_matches(token.upper(), words, n=1, cutoff=0.7)
-        if close and close[0] != token.upper():
+    candidates = [(str(token), span_of(token), progress.accepted)]
+    if progress.tokens:
+        last = progress.tokens[-1]
+        word = re.search(r"[^\W\d]\w*$", last)
+        end = span_of(last).end
+        if last.type == "NAME":
+            candidates.append((last, span_of(last), progress.accepted_instead_of_last()))
+        elif last.type == "DURATION" and word:
+            candidates.append((word[0], Span(end - len(word[0]), end), progress.accepted))
+    for word_text, span, terminals in candidates:
+        keywords = [
+            progress.language.keywords[name] for name in terminals if name in progress.language.keywords
+        ]
+        close = difflib.get_close_matches(word_text[:40].upper(), keywords, n=1, cutoff=0.7)
+        if close and close[0] != word_text.upper():
             return QueryError(
-                f"unknown keyword {token}",
-                text=text,
-                span=span_of(token),
+                f"unknown keyword {word_text}",
+                text=progress.text,
+                span=span,
+                accepted=progress.phrases(terminals),
                 hint=f"did you mean {close[0]}?",
-                accepted=_phrases(language, terminals),
             )
     return None
 
 
-def _accepted_before(language: Language, text: str, token: Token) -> set[str]:
-    """The terminals that the parser would have taken in the place of `token`."""
-    parser: Any = _parser(language).parse_interactive(text)
-    for next_token in parser.lexer_thread.lex(parser.parser_state):
-        if next_token.start_pos == token.start_pos:
-            return set(parser.accepts())
-        parser.feed_token(next_token)
-    return set()
+class _Bracket(NamedTuple):
+    place: int
+    closed: bool
 
 
-def _unclosed_bracket(text: str, place: int) -> int | None:
-    """Where the innermost bracket that is open at `place` stands, if nothing in the whole text closes it."""
-    open_brackets: list[int] = []
-    innermost = -1
-    for found in re.finditer(r"[()\[\]{}]", blank_out(text)):
-        if found.start() >= place and innermost < 0:
-            innermost = open_brackets[-1] if open_brackets else len(text)
+def _open_bracket(text: str, place: int) -> _Bracket | None:
+    """The innermost bracket that is open at `place`, and whether anything in the whole text closes it."""
+    still_open: list[int] = []
+    innermost: int | None = None
+    reached = False
+    for found in re.finditer(r"[()\[\]{}]|$", blank_out(text)):
+        if not reached and (found.start() >= place or not found[0]):
+            reached = True
+            innermost = still_open[-1] if still_open else None
         if found[0] in _CLOSING:
-            open_brackets.append(found.start())
-        elif open_brackets and _CLOSING[text[open_brackets[-1]]] == found[0]:
-            open_brackets.pop()
-    if innermost < 0:
-        innermost = open_brackets[-1] if open_brackets else len(text)
-    return innermost if innermost in open_brackets else None
+            still_open.append(found.start())
+        elif still_open and _CLOSING[text[still_open[-1]]] == found[0]:
+            still_open.pop()
+    return None if innermost is None else _Bracket(innermost, innermost not in still_open)
 
 
-def _phrases(language: Language, terminals: set[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(phrase for name, phrase in language.phrases.items() if name in terminals))
-
-
-def _hint(language: Language, token: Token, accepted: set[str]) -> str:
-    for wanted, came, hint in language.hints:
-        if wanted in accepted and came in ("", token.type):
+def _hint(progress: _Progress, token: Token) -> str:
+    for wanted, came, hint in progress.language.hints:
+        if wanted in progress.accepted and came in ("", token.type):
             return hint
-    if str(token).upper() in language.keywords.values():
-        return f"{str(token).upper()} is a keyword; a name that is spelt so stands in backquotes"
-    return f"compare the place with the forms of {language.name}; it may be what comes just before"
+    if token.upper() in progress.language.keywords.values():
+        return f"{token.upper()} is a keyword; a name that is spelt so stands in backquotes"
+    return f"a {progress.language.name} query reads {progress.language.form}"
 
 
 def _shorten(token: Token) -> str:

@@ -1,0 +1,374 @@
+"""One CONSTRUCT … MATCH … of a G-CORE text to rules; what becomes of each part is told in `meander.syntax.gcore`."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, product
+from math import prod
+
+from meander.errors import Span
+from meander.syntax.checks import check_acyclic, listed
+from meander.syntax.equalities import Equalities
+from meander.syntax.gcore_scope import Scope
+from meander.syntax.gcore_tree import REFERENCE, Element, Match, Node, PathClause, Pattern, Query
+from meander.syntax.query import (
+    Atom,
+    Constant,
+    Either,
+    Label,
+    PathExpr,
+    Repeat,
+    Rule,
+    Term,
+    Variable,
+    labels_of,
+)
+from meander.syntax.views import map_labels
+
+MAX_CHOICES = 100
+"""How many rules one CONSTRUCT may need: one for each of its elements and each choice of alternatives."""
+
+MAX_RULES = 10_000
+"""How many rules a text may need, PATH clauses being copied for every stream that they are used on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A MATCH as atoms: what is mandatory, and the alternatives."""
+
+    mandatory: tuple[Atom, ...]
+    alternatives: tuple[tuple[Atom, ...], ...]
+
+    @property
+    def variants(self) -> tuple[tuple[Atom, ...], ...]:
+        if not self.alternatives:
+            return (self.mandatory,)
+        return tuple(self.mandatory + alternative for alternative in self.alternatives)
+
+
+class QueryTranslator:
+    """One CONSTRUCT … MATCH …, which adds its rules to those of the text."""
+
+    def __init__(self, scope: Scope, query: Query, heads: Mapping[str, str]) -> None:
+        self.scope = scope
+        self.query = query
+        self.heads = heads
+        self.clauses: dict[str, PathClause] = {}
+        self.clause_heads: dict[tuple[str, str], str] = {}
+        self.made_paths = {element.path.name for element in query.elements if element.path is not None}
+        self.named_paths: set[str] = set()
+        self.anonymous: dict[int, str] = {}
+        written = {node.variable.name for node in _nodes(query) if node.variable is not None}
+        self.anonymous_names = (name for number in count(1) if (name := f"_{number}") not in written)
+
+    def translate(self) -> None:
+        self.collect_clauses()
+        equalities = Equalities(self.scope.text)
+        blocks = [self.block(match, equalities) for match in self.query.matches]
+        self.check_path_variables(blocks)
+        for equality in self.query.equalities:
+            for term in (equality.left, equality.right):
+                if isinstance(term, Variable) and term.name not in equalities:
+                    raise self.scope.error(
+                        f"the variable {term.name} does not occur in MATCH",
+                        term.span,
+                        f"the variables of MATCH are {listed(equalities)}",
+                    )
+            equalities.unify(equality.left, equality.right, equality.span)
+        ends = [self.ends(element) for element in self.query.elements]
+        needed = {equalities.variable(variable).name for pair in ends for variable in pair}
+        bodies = self.bodies(blocks, equalities, needed)
+        for element, args in zip(self.query.elements, ends, strict=True):
+            self.check_choices(element, args, bodies, equalities)
+            for body in bodies:
+                path = None if element.path is None else element.path.name
+                self.add_rule(self.heads[element.label], args, body, equalities, element.span, path)
+
+    def check_path_variables(self, blocks: Sequence[_Block]) -> None:
+        """A path variable is used once, but that alternatives may use the same."""
+        seen: set[str] = set()
+        for block in blocks:
+            mandatory = self.new_names(block.mandatory, seen)
+            optional = [self.new_names(alternative, seen | mandatory) for alternative in block.alternatives]
+            seen |= mandatory.union(*optional)
+
+    def new_names(self, atoms: Sequence[Atom], seen: set[str]) -> set[str]:
+        names: set[str] = set()
+        for atom in atoms:
+            if atom.name is None:
+                continue
+            if atom.name in seen or atom.name in names:
+                raise self.scope.error(
+                    f"the path name {atom.name} is used twice",
+                    atom.span,
+                    "each path has a name of its own, or none",
+                )
+            names.add(atom.name)
+        return names
+
+    # -- PATH clauses
+
+    def collect_clauses(self) -> None:
+        for clause in self.query.paths:
+            if clause.name.value in self.clauses:
+                raise self.scope.error(
+                    f"PATH {clause.name.value} is defined twice", clause.name.span, "give each its own name"
+                )
+            self.clauses[clause.name.value] = clause
+        uses: dict[str, dict[str, Label]] = {name: {} for name in self.clauses}
+        for name, clause in self.clauses.items():
+            for pattern in clause.patterns:
+                for step in pattern.steps:
+                    for label in labels_of(step.expression.expr):
+                        if label.stream == REFERENCE:
+                            self.check_reference(label)
+                            uses[name].setdefault(label.name, label)
+        hint = "a repetition is written in an expression: ~RL* for any number of steps"
+        check_acyclic(uses, "PATH clauses", lambda cycle: hint, self.scope.text)
+
+    def check_reference(self, label: Label) -> None:
+        if label.name not in self.clauses:
+            close = difflib.get_close_matches(label.name, list(self.clauses), n=1)
+            raise self.scope.error(
+                f"unknown PATH name {label.name}",
+                label.span,
+                f"did you mean {close[0]}?"
+                if close
+                else f"PATH clauses are {listed(self.clauses)}; "
+                f"a label of the stream is written :{label.name}",
+            )
+
+    def clause_head(self, name: str, source: str) -> str:
+        """The head of a PATH clause on a stream or view; its rule is added on first use."""
+        if (name, source) not in self.clause_heads:
+            clause = self.clauses[name]
+            equalities = Equalities(self.scope.text)
+            atoms = self.atoms(clause.patterns, source, equalities)
+            self.check_path_variables([_Block(atoms, ())])
+            if not atoms:
+                raise self.scope.error(
+                    f"PATH {name} has neither an edge nor a path",
+                    clause.name.span,
+                    "write it with edges: (x)-[:follows]->(y)",
+                )
+            nodes = clause.patterns[0].nodes
+            head = self.scope.fresh(name)
+            ends = (self.variable(nodes[0]), self.variable(nodes[-1]))
+            self.add_rule(head, ends, atoms, equalities, clause.name.span)
+            self.clause_heads[name, source] = head
+        return self.clause_heads[name, source]
+
+    # -- MATCH
+
+    def block(self, match: Match, equalities: Equalities) -> _Block:
+        source = self.scope.declare(match.source)
+        return _Block(
+            self.atoms(match.mandatory, source, equalities),
+            tuple(self.atoms(patterns, source, equalities) for patterns in match.alternatives),
+        )
+
+    def atoms(self, patterns: Sequence[Pattern], source: str, equalities: Equalities) -> tuple[Atom, ...]:
+        """The atoms of patterns on a stream or view; their variables and vertices go into `equalities`."""
+
+        def resolved(label: Label) -> Label:
+            if label.stream != REFERENCE:
+                return self.scope.label(label, source)
+            self.check_reference(label)
+            return Label(self.clause_head(label.name, source), None, label.span)
+
+        atoms = []
+        for pattern in patterns:
+            for node in pattern.nodes:
+                equalities.add(self.variable(node).name)
+                if node.constant is not None:
+                    equalities.unify(self.variable(node), node.constant, node.span)
+            for left, step, right in zip(pattern.nodes[:-1], pattern.steps, pattern.nodes[1:], strict=True):
+                src, trg = (right, left) if step.backwards else (left, right)
+                atoms.append(
+                    Atom(
+                        map_labels(step.expression.expr, resolved),
+                        self.variable(src),
+                        self.variable(trg),
+                        None if step.variable is None else step.variable.name,
+                        step.span,
+                    )
+                )
+        return tuple(atoms)
+
+    def variable(self, node: Node) -> Variable:
+        """The node's variable, or one of its own."""
+        if node.variable is not None:
+            return node.variable
+        place = node.span.start
+        if place not in self.anonymous:
+            self.anonymous[place] = next(self.anonymous_names)
+        return Variable(self.anonymous[place], node.span)
+
+    def bodies(
+        self, blocks: Sequence[_Block], equalities: Equalities, needed: set[str]
+    ) -> list[tuple[Atom, ...]]:
+        """The bodies of every element's rules: one, or one for each choice of alternatives."""
+        shared_by = Counter(
+            name
+            for block in blocks
+            for name in {name for variant in block.variants for name in _variables_of(variant, equalities)}
+        )
+        outside = needed | {
+            name for name, number in shared_by.items() if number > 1 and not equalities.constant(name)
+        }
+        parts = [
+            block.variants
+            if len(blocks) == 1 or len(block.variants) == 1
+            else self.united(block.variants, equalities, outside)
+            for block in blocks
+        ]
+        rules = prod(len(part) for part in parts) * len(self.query.elements)
+        if rules > MAX_CHOICES:
+            raise self.scope.error(
+                f"this CONSTRUCT needs {rules:,} rules; the most is {MAX_CHOICES}",
+                self.query.elements[0].span,
+                "it needs one for each element and each choice of OPTIONALs: make views of some parts",
+            )
+        bodies = [tuple(atom for part in choice for atom in part) for choice in product(*parts)]
+        if not all(bodies):
+            raise self.scope.error(
+                "MATCH has neither an edge nor a path",
+                self.query.matches[0].source.span,
+                "a vertex by itself matches nothing: MATCH (u)-[:follows]->(v)",
+            )
+        return bodies
+
+    def united(
+        self, variants: Sequence[tuple[Atom, ...]], equalities: Equalities, outside: set[str]
+    ) -> tuple[tuple[Atom, ...], ...]:
+        """Variants as one atom over a head of their own, where the same two variables join them to the rest."""
+        joined = [
+            [name for name in dict.fromkeys(_variables_of(variant, equalities)) if name in outside]
+            for variant in variants
+        ]
+        names = {atom.name for variant in variants for atom in variant}
+        if (
+            any(set(found) != set(joined[0]) for found in joined)
+            or len(joined[0]) != 2
+            or names & self.made_paths
+        ):
+            return tuple(variants)
+        ends = (Variable(joined[0][0]), Variable(joined[0][1]))
+        head = self.scope.fresh("Alternative")
+        for variant in variants:
+            self.add_rule(head, ends, variant, equalities, variant[0].span)
+        return ((Atom(Label(head), *ends),),)
+
+    # -- CONSTRUCT
+
+    def ends(self, element: Element) -> tuple[Variable, Variable]:
+        for node in (element.src, element.trg):
+            if node.variable is None or node.constant is not None:
+                raise self.scope.error(
+                    "CONSTRUCT connects variables of MATCH",
+                    node.span,
+                    'name a variable; WHERE can say which vertex it is: WHERE (u) = "alice"',
+                )
+        return (self.variable(element.src), self.variable(element.trg))
+
+    def check_choices(
+        self,
+        element: Element,
+        args: tuple[Variable, Variable],
+        bodies: Sequence[tuple[Atom, ...]],
+        equalities: Equalities,
+    ) -> None:
+        """Every alternative must bind what the element is made of."""
+        for variable in args:
+            name = equalities.variable(variable).name
+            bound = [name in set(_variables_of(body, equalities)) for body in bodies]
+            if any(bound) and not all(bound):
+                raise self.scope.error(
+                    f"the variable {variable.name} is not bound by every OPTIONAL",
+                    variable.span,
+                    f"each OPTIONAL is an alternative, and {element.label} needs {variable.name} in all of them",
+                )
+        if element.path is not None:
+            named = [{atom.name for atom in body if atom.name is not None} for body in bodies]
+            if not all(element.path.name in names for names in named):
+                everywhere = sorted(set.intersection(*named))
+                raise self.scope.error(
+                    f"MATCH has no path named {element.path.name} (in every OPTIONAL)"
+                    if len(bodies) > 1
+                    else f"MATCH has no path named {element.path.name}",
+                    element.path.span,
+                    f"its paths are {listed(everywhere)}; a path is named before its expression: -/p<:a*>/->",
+                )
+
+    def add_rule(
+        self,
+        head: str,
+        args: Sequence[Variable],
+        body: Sequence[Atom],
+        equalities: Equalities,
+        span: Span | None,
+        path: str | None = None,
+    ) -> None:
+        """Add the rule with variables unified, vertices put in, and path names made unique in the query."""
+        if len(self.scope.rules) >= MAX_RULES:
+            raise self.scope.error(
+                f"the query needs more than {MAX_RULES:,} rules", span, "use PATH clauses on fewer streams"
+            )
+        args = tuple(equalities.variable(variable) for variable in args)
+        kept = {variable.name for variable in args}
+
+        def placed(term: Term) -> Term:
+            if isinstance(term, Constant):
+                return term
+            variable = equalities.variable(term)
+            constant = equalities.constant(variable.name)
+            return (
+                variable if constant is None or variable.name in kept else replace(constant, span=term.span)
+            )
+
+        atoms = []
+        path_name = None
+        for atom in body:
+            name = self.path_name(atom.name, made=atom.name == path)
+            if atom.name is not None and atom.name == path:
+                path_name = name
+            atoms.append(replace(atom, src=placed(atom.src), trg=placed(atom.trg), name=name))
+        for name in dict.fromkeys(variable.name for variable in args):
+            constant = equalities.constant(name)
+            binding = next((a for a in atoms if Variable(name) in (a.src, a.trg)), None)
+            if constant is not None and binding is not None:
+                atoms.append(Atom(_no_step(binding.expr), constant, Variable(name), None, binding.span))
+        self.scope.rules.append(Rule(head, args, tuple(atoms), path_name, span))
+
+    def path_name(self, name: str | None, *, made: bool) -> str | None:
+        """The name of a path in a rule. Of several rules over one path, the one that hands it out has its name."""
+        if name is None or (not made and (name in self.made_paths or name in self.named_paths)):
+            return None
+        self.named_paths.add(name)
+        return self.scope.fresh(name)
+
+
+def _no_step(expr: PathExpr) -> Repeat:
+    """The empty path at every vertex that an expression can reach: `follows{0}`, `(likes|posts){0}`."""
+    labels = tuple(dict.fromkeys(labels_of(expr)))
+    return Repeat(labels[0] if len(labels) == 1 else Either(labels), 0, 0)
+
+
+def _variables_of(atoms: Iterable[Atom], equalities: Equalities) -> Iterator[str]:
+    """The variables of atoms, unified, in order."""
+    for atom in atoms:
+        for term in (atom.src, atom.trg):
+            if isinstance(term, Variable):
+                yield equalities.variable(term).name
+
+
+def _nodes(query: Query) -> Iterator[Node]:
+    lists = [clause.patterns for clause in query.paths]
+    for match in query.matches:
+        lists += [match.mandatory, *match.alternatives]
+    for patterns in lists:
+        for pattern in patterns:
+            yield from pattern.nodes

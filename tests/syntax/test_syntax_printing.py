@@ -1,0 +1,62 @@
+"""What is printed as Datalog parses to the same query."""
+
+from __future__ import annotations
+
+import pytest
+from generate_queries import path_expressions, regular_queries
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meander.syntax import parse, to_datalog
+from meander.syntax.checks import check_query
+from meander.syntax.printing import expression_text
+from meander.syntax.query import Label, PathExpr, RegularQuery
+
+
+@given(regular_queries())
+def test_a_printed_query_parses_to_itself(query: RegularQuery) -> None:
+    check_query(query)
+    assert parse(to_datalog(query), language="datalog") == query
+
+
+@given(regular_queries())
+def test_a_printed_query_is_taken_for_datalog(query: RegularQuery) -> None:
+    assert parse(to_datalog(query)) == query
+
+
+@given(path_expressions(st.sampled_from([Label("a", "s"), Label("b", "s"), Label("has-tag", "s")])))
+def test_a_printed_expression_keeps_its_structure(expr: PathExpr) -> None:
+    text = f"STREAM s WINDOW 1 Answer(x, y) <- ({expression_text(expr)})(x, y)."
+    assert parse(text).rules[0].body[0].expr == expr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "a/b/c",
+        "(a/b)/c",
+        "a|b/c*",
+        "(a|b)/c",
+        "^a*",
+        "(^a)*",
+        "^(a/b)",
+        "^^a",
+        "a**",
+        "a?",
+        "a{2}",
+        "a{2,}",
+        "a{2,4}",
+        "a{0}",
+        "`has-tag`+",
+    ],
+)
+def test_an_expression_is_printed_with_the_fewest_parentheses(text: str) -> None:
+    [rule] = parse(f"STREAM s WINDOW 1 Answer(x, y) <- ({text})(x, y).").rules
+    bare = frozenset(Label(name, "s") for name in ("a", "b", "c", "has-tag"))
+    assert expression_text(rule.body[0].expr, bare) == text
+
+
+def test_a_label_spelt_like_a_head_is_printed_with_its_stream() -> None:
+    text = "STREAM s WINDOW 5\nfollows(x, y) <- s.follows(x, z), likes(z, y).\n"
+    assert to_datalog(parse(text)) == text
