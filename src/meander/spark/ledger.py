@@ -1,0 +1,232 @@
+"""The ledger: which bytes of which files belong to which batch, written down before Spark hears of them.
+
+Spark asks a source for its latest offset, stores it, and after a crash asks for the same batch again. Here an
+offset is the number of an *entry*, and an entry is a small file that lists segments: ranges of bytes of input
+files that end between two lines. An entry is on disk before its number is given out, so a batch that is asked
+for again has the same edges, whatever has come to the folder since. Large files are cut into many segments,
+files that grow give further ones, and a new file in a folder is taken up in order of its name.
+
+A bounded run ends: the entry that takes the last bytes of a stream also closes it. A run that follows its
+input never closes a stream, and leaves a last line without newline until that comes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from meander.dataflow.files import ENDINGS, input_files
+
+KEEP_ENTRIES = 1000
+"""How often an entry repeats all positions; those before it, and not asked for again, can then go."""
+
+ENTRIES_BEHIND = 200
+SAMPLE = 1 << 16
+LEAST_SEGMENT = 1 << 12
+MOST_SEGMENT = 1 << 22
+LOOK_AGAIN = 0.1
+WHOLE = -1
+END_SIGNAL = "end"
+
+
+class Segment(NamedTuple):
+    """Bytes `start` to `end` of a file of a stream, or all of a file that cannot be cut (`end` is `WHOLE`)."""
+
+    stream: str
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one batch reads, and which streams have ended with it."""
+
+    segments: tuple[Segment, ...] = ()
+    closed: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return {"segments": [list(one) for one in self.segments], "closed": list(self.closed)}
+
+    @staticmethod
+    def from_json(fields: dict[str, list[list[object]]]) -> Entry:
+        return Entry(tuple(Segment(*one) for one in fields["segments"]), tuple(map(str, fields["closed"])))  # type: ignore[arg-type]
+
+
+@dataclass
+class Ledger:
+    """The entries in `folder` for the streams of a run (stream name to path; none for those read by others)."""
+
+    folder: Path
+    places: dict[str, str]
+    streams: tuple[str, ...]
+    bounded: bool
+    batch_rows: int
+    tick: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    positions: dict[str, int] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+    last: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._looked = -LOOK_AGAIN
+        self._ticked = self.clock()
+        numbers = sorted(int(one.stem) for one in self.folder.glob("*.json"))
+        for number in numbers:
+            self._take_up(json.loads(self._path(number).read_text()))
+            self.last = number
+
+    def advance(self, number: int) -> int:
+        """The number of the entry after `number`: an old one, or a new one if there is something to read."""
+        if number < self.last:
+            return number + 1
+        now = self.clock()
+        if now - self._looked < LOOK_AGAIN:
+            return number
+        entry = self._next_entry()
+        if not entry.segments and not entry.closed:
+            self._looked = now
+            if self.tick is None or now - self._ticked < self.tick:
+                return number
+        self._ticked = now
+        self._write(entry)
+        return self.last
+
+    def entry(self, number: int) -> Entry:
+        return Entry.from_json(json.loads(self._path(number).read_text()))
+
+    def forget(self, number: int) -> None:
+        """Entries up to `number` have been processed: delete those that nobody can ask for again."""
+        repeated = [one for one in range(number, 0, -1) if one % KEEP_ENTRIES == 0][:1]
+        for start in repeated:
+            for old in range(start - ENTRIES_BEHIND - 1, 0, -1):
+                path = self._path(old)
+                if number - start < ENTRIES_BEHIND or not path.exists():
+                    break
+                path.unlink()
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:09}.json"
+
+    def _write(self, entry: Entry) -> None:
+        fields = entry.to_json()
+        self._take_up(fields)
+        self.last += 1
+        if self.last % KEEP_ENTRIES == 0:
+            fields |= {"positions": self.positions, "all_closed": sorted(self.closed)}
+        write_atomically(self._path(self.last), json.dumps(fields))
+
+    def _take_up(self, fields: dict[str, object]) -> None:
+        entry = Entry.from_json(fields)  # type: ignore[arg-type]
+        if "positions" in fields:
+            self.positions = dict(fields["positions"])  # type: ignore[call-overload]
+            self.closed = set(fields["all_closed"])  # type: ignore[call-overload]
+        for one in entry.segments:
+            self.positions[one.path] = one.end
+        self.closed |= set(entry.closed)
+
+    def _next_entry(self) -> Entry:
+        segments: list[Segment] = []
+        for stream, place in self.places.items():
+            if stream not in self.closed:
+                segments += self._segments(stream, place)
+        taken = {one.path: one.end for one in segments}
+        ended = [
+            stream
+            for stream, place in self.places.items()
+            if self.bounded and stream not in self.closed and not self._remains(place, taken)
+        ]
+        if not segments and (self.folder / END_SIGNAL).exists():
+            ended = [stream for stream in self.streams if stream not in self.closed]
+        return Entry(tuple(segments), tuple(ended))
+
+    def _segments(self, stream: str, place: str) -> Iterator[Segment]:
+        """What comes next in the files of a stream, about `batch_rows` rows of it."""
+        rows_left = float(self.batch_rows)
+        for path in self._files(place):
+            if rows_left < 1:
+                return
+            at = self.positions.get(str(path), 0)
+            size = path.stat().st_size
+            if at == WHOLE or (at and at >= size):
+                continue
+            if not path.is_file() or path.name.endswith((".gz", ".parquet")):
+                yield Segment(stream, str(path), 0, WHOLE)
+                rows_left -= max(1.0, size / 32)
+                continue
+            if self.bounded and size == 0 and str(path) not in self.positions:
+                yield Segment(stream, str(path), 0, 0)
+                continue
+            row_bytes = average_line(path, at)
+            while rows_left >= 1 and at < size:
+                step = min(MOST_SEGMENT, max(LEAST_SEGMENT, int(rows_left * row_bytes)))
+                end = line_end(path, at + step, at, size, self.bounded)
+                if end == at:
+                    break
+                yield Segment(stream, str(path), at, end)
+                rows_left -= (end - at) / row_bytes
+                at = end
+
+    def _remains(self, place: str, taken: dict[str, int]) -> bool:
+        for path in self._files(place):
+            at = taken.get(str(path), self.positions.get(str(path)))
+            if at is None or (at != WHOLE and at < path.stat().st_size):
+                return True
+        return False
+
+    def _files(self, place: str) -> list[Path]:
+        if self.bounded or not Path(place).is_dir():
+            return input_files(place)
+        # A folder that is followed may be empty for now, and holds files on their way in under other names.
+        return sorted(
+            one
+            for one in Path(place).iterdir()
+            if one.is_file() and not one.name.startswith((".", "_")) and one.name.endswith(ENDINGS)
+        )
+
+
+def average_line(path: Path, at: int) -> float:
+    """About how many bytes a line has at this place."""
+    with open(path, "rb") as file:
+        file.seek(at)
+        sample = file.read(SAMPLE)
+    return max(1.0, len(sample) / max(1, sample.count(b"\n")))
+
+
+def line_end(path: Path, wanted: int, at: int, size: int, bounded: bool) -> int:
+    """The end of the line that holds byte `wanted`; without one, the file's end, or in a followed file, the last line's."""
+    with open(path, "rb") as file:
+        place = min(wanted, size)
+        while place < size:
+            file.seek(place)
+            block = file.read(min(SAMPLE, size - place))
+            found = block.find(b"\n")
+            if found >= 0:
+                return place + found + 1
+            place += len(block)
+        if bounded:
+            return size
+        while place > at:
+            start = max(at, place - SAMPLE)
+            file.seek(start)
+            found = file.read(place - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            place = start
+    return at
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """The file has all of the text or does not change, even if the machine stops."""
+    draft = path.with_name(f".{path.name}.draft")
+    with open(draft, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,299 @@
+"""Where edges come from: files that Meander reads itself, and any DataFrame that a user brings.
+
+Files are a Python data source of Spark: its reader on the driver keeps the ledger, and each task reads its
+segments with the same readers as the in-process runner, straight into chunks. Nothing in between makes a row
+of an edge, a line's text is at hand for its reject, and the order of lines is kept.
+
+A DataFrame's rows come in Arrow batches and leave as chunks in the same task. Its partitions have no order
+among each other, so a cell merges them by time (`merged`); within one, rows keep theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampNTZType, TimestampType
+
+from meander.dataflow.edges import Edges
+from meander.dataflow.files import open_file
+from meander.dataflow.sources import TextReader, open_source
+from meander.dataflow.tabular import NEEDED, from_arrow
+from meander.errors import ArgumentError, InputError
+from meander.spark.chunks import (
+    CHUNK_ROWS,
+    CHUNK_TYPE,
+    EDGES,
+    ERROR,
+    REJECTS,
+    TICK,
+    Chunk,
+    chunk_rows,
+    encode_edges,
+    encode_rejects,
+)
+from meander.spark.ledger import WHOLE, Entry, Ledger, Segment
+
+FORMAT = "meander_edges"
+CLOSED = b"closed"
+PARTITION_SHIFT = 40
+"""A chunk's place: the number of its partition above this bit, its number there below."""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What the source of files needs to know; `streams` are all of the run, `places` those read from files."""
+
+    ledger: str
+    streams: tuple[str, ...]
+    places: dict[str, str]
+    cells: tuple[int, ...]
+    bounded: bool
+    batch_rows: int
+    time_unit: str
+    tick: float | None
+    tasks: int
+
+
+def edge_frame(spark: SparkSession, intake: Intake) -> DataFrame:
+    """The streaming DataFrame of chunks of all streams that are read from files."""
+    spark.dataSource.register(EdgeSource)
+    return spark.readStream.format(FORMAT).option("intake", json.dumps(asdict(intake))).load()
+
+
+class EdgeSource(DataSource):
+    """Files as rows of chunks."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return CHUNK_TYPE
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        fields = json.loads(self.options["intake"])
+        for name in ("streams", "cells"):
+            fields[name] = tuple(fields[name])
+        return EdgeReader(Intake(**fields))
+
+
+@dataclass
+class Share(InputPartition):
+    """The part of a batch that one task reads; the first task also wakes all cells."""
+
+    number: int
+    segments: tuple[Segment, ...]
+    closed: tuple[str, ...]
+
+
+class EdgeReader(DataSourceStreamReader):
+    """An offset is the number of the last entry of the ledger that belongs to it."""
+
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        # Tasks have the reader too, and no use for the ledger.
+        if self._ledger is None:
+            one = self.intake
+            self._ledger = Ledger(
+                Path(one.ledger), one.places, one.streams, one.bounded, one.batch_rows, one.tick
+            )
+        return self._ledger
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"entry": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        return {"entry": self.ledger.advance(start["entry"])}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        entries = [self.ledger.entry(number) for number in range(start["entry"] + 1, end["entry"] + 1)]
+        whole = Entry(
+            tuple(one for entry in entries for one in entry.segments),
+            tuple(one for entry in entries for one in entry.closed),
+        )
+        pieces = split(whole.segments, self.intake.tasks) or [()]
+        return [
+            Share(number, tuple(piece), whole.closed if number == 0 else ())
+            for number, piece in enumerate(pieces)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Share)
+        base = partition.number << PARTITION_SHIFT
+        if partition.number == 0:
+            ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
+            yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cells)
+        for count, chunk in enumerate(self._chunks(partition.segments), start=base):
+            yield chunk_rows([chunk._replace(place=count)], self.intake.cells)
+
+    def commit(self, end: dict[str, int]) -> None:
+        self.ledger.forget(end["entry"])
+
+    def stop(self) -> None:
+        pass
+
+    def _chunks(self, segments: Iterable[Segment]) -> Iterator[Chunk]:
+        for segment in segments:
+            try:
+                for edges, rejects in read_segment(segment, self.intake.time_unit):
+                    if rejects:
+                        yield Chunk(REJECTS, segment.stream, 0, encode_rejects(rejects))
+                    if edges.rows:
+                        yield Chunk(EDGES, segment.stream, 0, encode_edges(edges, lines=True))
+            except InputError as error:
+                # What stood before the damage is still processed; then the run ends with the error.
+                yield Chunk(ERROR, segment.stream, 0, str(error).encode())
+
+
+def split(segments: Sequence[Segment], tasks: int) -> list[tuple[Segment, ...]]:
+    """The segments in order, in at most `tasks` runs of about the same number of bytes.
+
+    A segment of text is worth cutting only where a task has enough to do.
+    """
+    sizes = np.array([one.end - one.start if one.end != WHOLE else 1 << 20 for one in segments], np.int64)
+    total = int(sizes.sum())
+    count = min(tasks, max(1, total >> 20), max(1, len(segments)))
+    if not segments:
+        return []
+    group = (np.cumsum(sizes) - 1) * count // max(1, total)
+    return [
+        piece
+        for number in range(count)
+        if (piece := tuple(one for one, at in zip(segments, group.tolist(), strict=True) if at == number))
+    ]
+
+
+class SegmentReader:
+    """The bytes of a part of a text file; a part of a .csv file after the first begins with the file's header."""
+
+    def __init__(self, segment: Segment) -> None:
+        path = Path(segment.path)
+        self.error: InputError | None = None
+        self.live = False
+        self._file = open_file(path)
+        self._head = b""
+        if segment.start and path.name.endswith(".csv"):
+            self._head = header_line(path)
+        self._file.seek(segment.start)
+        self._left = segment.end - segment.start
+
+    def read(self, limit: int) -> bytes:
+        if self._head:
+            piece, self._head = self._head[:limit], self._head[limit:]
+            return piece
+        piece = self._file.read(min(limit, self._left))
+        self._left -= len(piece)
+        return piece
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def header_line(path: Path) -> bytes:
+    """The first line of a file that is not empty, with its newline."""
+    with open(path, "rb") as file:
+        for line in file:
+            if line.strip(b"\r\n"):
+                return line
+    return b""
+
+
+def read_segment(segment: Segment, time_unit: str) -> Iterator[tuple[Edges, list[Any]]]:
+    """The edges of a segment, with the rejects found beside them."""
+    if segment.end == WHOLE:
+        yield from open_source(
+            segment.path, stream=segment.stream, batch_rows=CHUNK_ROWS, time_unit=time_unit
+        )
+        return
+    reader = SegmentReader(segment)
+    try:
+        yield from TextReader(Path(segment.path), reader, segment.stream, CHUNK_ROWS).chunks()
+    finally:
+        reader.close()
+
+
+def chunk_frame(
+    frame: DataFrame,
+    stream: str,
+    *,
+    cells: Sequence[int],
+    columns: dict[str, str],
+    time_unit: str,
+) -> DataFrame:
+    """A user's DataFrame of edges as rows of chunks; `columns` says which of its columns is which field."""
+    chosen = edge_columns(frame, stream, columns)
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        place = partition << PARTITION_SHIFT
+        yield chunk_rows([Chunk(TICK, "", place, b"")], cells)
+        for batch in batches:
+            edges, rejects = from_arrow(batch, stream=stream, time_unit=time_unit, where=f"stream {stream}")
+            chunks = []
+            if rejects:
+                chunks.append(Chunk(REJECTS, stream, place, encode_rejects(rejects)))
+            if edges.rows:
+                chunks.append(Chunk(EDGES, stream, place, encode_edges(edges, lines=False)))
+            place += 1
+            yield chunk_rows(chunks, cells)
+
+    return chosen.mapInArrow(pack, CHUNK_TYPE)
+
+
+def edge_columns(frame: DataFrame, stream: str, columns: dict[str, str]) -> DataFrame:
+    """The columns src, label, trg, ts and perhaps op of a DataFrame, under these names and with usable types."""
+    unknown = [name for name in columns if name not in (*NEEDED, "op")]
+    if unknown:
+        raise ArgumentError(
+            f"{unknown[0]} is no field of an edge\nhint: columns= maps src, label, trg, ts and op to column names"
+        )
+    types = {one.name: one.dataType for one in frame.schema.fields}
+    chosen = []
+    for name in (*NEEDED, "op"):
+        column = columns.get(name, name)
+        if column not in types:
+            if name == "op" and "op" not in columns:
+                continue
+            raise ArgumentError(
+                f"the DataFrame of stream {stream} has no column {column}: it has {', '.join(frame.columns)}\n"
+                f'hint: say which column is which: columns={{"{name}": "…"}}'
+            )
+        check_type(stream, name, column, types[column])
+        chosen.append(F.col(f"`{column}`").alias(name))
+    return frame.select(*chosen)
+
+
+def check_type(stream: str, name: str, column: str, kind: DataType) -> None:
+    text = isinstance(kind, StringType)
+    integer = isinstance(kind, IntegralType)
+    allowed = {
+        "src": text or integer,
+        "trg": text or integer,
+        "ts": integer or isinstance(kind, TimestampType | TimestampNTZType),
+    }.get(name, text)
+    if not allowed:
+        wanted = {"src": "a string or an integer", "trg": "a string or an integer"}
+        wanted["ts"] = "an integer or a timestamp"
+        raise ArgumentError(
+            f"the column {column} of stream {stream} is of type {kind.simpleString()}; "
+            f"{name} has to be {wanted.get(name, 'a string')}"
+        )

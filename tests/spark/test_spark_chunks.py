@@ -1,0 +1,93 @@
+"""Chunks: what goes in comes out, and keys spread over Spark's partitions."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meander.dataflow.edges import Edges, Reject, as_text
+from meander.spark.chunks import (
+    EDGES,
+    REJECTS,
+    TICK,
+    Chunk,
+    cell_keys,
+    chunk_rows,
+    decode_edges,
+    decode_rejects,
+    encode_edges,
+    encode_rejects,
+    murmur3,
+)
+
+NAMES = st.one_of(st.text(max_size=6), st.integers(-(2**63), 2**63 - 1))
+ROWS = st.lists(
+    st.tuples(NAMES, st.text(max_size=3), NAMES, st.integers(0, 2**61), st.sampled_from([1, -1])), max_size=8
+)
+
+
+def make(rows, lines=None):
+    src, label, trg, ts, op = zip(*rows, strict=True) if rows else ((),) * 5
+    return Edges(
+        as_text(src), as_text(label), as_text(trg), np.array(ts, np.int64), np.array(op, np.int8), lines
+    )
+
+
+def tuples(edges):
+    return list(
+        zip(
+            edges.src.values(),
+            edges.label.values(),
+            edges.trg.values(),
+            edges.ts.tolist(),
+            edges.op.tolist(),
+            strict=True,
+        )
+    )
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_edges_come_out_of_a_chunk_as_they_went_in(rows):
+    assert tuples(decode_edges(encode_edges(make(rows), lines=False))) == rows
+
+
+@settings(deadline=None)
+@given(ROWS.filter(bool), st.data())
+def test_a_chunk_of_chosen_edges_holds_these_alone(rows, data):
+    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
+    edges = make(rows).take(np.array(chosen, np.int64))
+    assert tuples(decode_edges(encode_edges(edges, lines=False))) == [rows[one] for one in chosen]
+
+
+def test_lines_travel_where_they_are_asked_for():
+    edges = make([("a", "k", "b", 1, 1)], as_text(["a k b 1"]))
+    assert decode_edges(encode_edges(edges, lines=True)).line.values() == ["a k b 1"]
+    assert decode_edges(encode_edges(edges, lines=False)).line is None
+
+
+def test_rejects_come_out_as_they_went_in():
+    rejects = [Reject("s", "too late", "a\tb\t\\xff"), Reject("t", "missing field", "")]
+    assert decode_rejects(encode_rejects(rejects)) == rejects
+
+
+def test_edges_and_ticks_go_to_every_cell_and_rejects_to_one():
+    rows = chunk_rows([Chunk(EDGES, "s", 0, b"e"), Chunk(REJECTS, "s", 1, b"r"), Chunk(TICK, "s", 2, b"")], [4, 9])
+    assert [(row["cell"], row["kind"]) for row in rows.to_pylist()] == [
+        (4, EDGES),
+        (9, EDGES),
+        (4, REJECTS),
+        (4, TICK),
+        (9, TICK),
+    ]
+    assert chunk_rows([], [0]).num_rows == 0
+
+
+@given(st.integers(1, 40))
+def test_as_many_cells_as_partitions_each_get_their_own(cells):
+    keys = cell_keys(cells, cells)
+    assert sorted(murmur3(key) % cells for key in keys) == list(range(cells))
+
+
+@given(st.integers(1, 20), st.integers(1, 8))
+def test_more_cells_than_partitions_still_have_distinct_keys(cells, partitions):
+    assert len(set(cell_keys(cells, partitions))) == cells

@@ -1,0 +1,237 @@
+"""The ledger: every line of every file once, in order, the same after a crash."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meander.errors import MeanderError
+from meander.spark import ledger as ledgers
+from meander.spark.ledger import WHOLE, Ledger
+from meander.spark.sources import read_segment, split
+
+
+class Clock:
+    """Time that moves on at each look, so that no look is too soon after the last."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 1.0
+        return self.now
+
+
+def open_ledger(folder, places, *, bounded=True, batch_rows=1000, tick=None):
+    return Ledger(
+        Path(folder) / "ledger",
+        {name: str(place) for name, place in places.items()},
+        tuple(places),
+        bounded,
+        batch_rows,
+        tick,
+        Clock(),
+    )
+
+
+def read_all(ledger, number=0, most=10_000):
+    """The entries after `number`, until there is nothing new."""
+    entries = []
+    while len(entries) < most:
+        after = ledger.advance(number)
+        if after == number:
+            return entries
+        entries.append(ledger.entry(after))
+        number = after
+    return entries
+
+
+def lines_of(entries, stream="s"):
+    edges = [
+        edge
+        for entry in entries
+        for segment in entry.segments
+        if segment.stream == stream
+        for edges, _ in read_segment(segment, "s")
+        for edge in edges.line.values()
+    ]
+    return edges
+
+
+def write_lines(path, start, stop):
+    with open(path, "a") as file:
+        file.writelines(f"a{n}\tk\tb{n}\t{n}\n" for n in range(start, stop))
+
+
+def expected(start, stop):
+    return [f"a{n}\tk\tb{n}\t{n}" for n in range(start, stop)]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 400), st.integers(1, 300), st.booleans())
+def test_a_file_is_cut_into_batches_without_loss(tmp_path_factory, rows, batch_rows, newline):
+    folder = tmp_path_factory.mktemp("cut")
+    text = "\n".join(expected(0, rows)) + ("\n" if newline and rows else "")
+    (folder / "s.tsv").write_text(text)
+    old = ledgers.LEAST_SEGMENT
+    ledgers.LEAST_SEGMENT = 16
+    try:
+        entries = read_all(open_ledger(folder, {"s": folder / "s.tsv"}, batch_rows=batch_rows))
+    finally:
+        ledgers.LEAST_SEGMENT = old
+    assert lines_of(entries) == expected(0, rows)
+    assert [entry.closed for entry in entries if entry.closed] == [("s",)]
+    assert entries[-1].closed == ("s",)
+    if rows > 3 * batch_rows + 3:
+        assert len(entries) > 1
+
+
+def test_the_files_of_a_folder_come_in_order_of_name(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in (2, 0, 1):
+        write_lines(data / f"part-{number}.tsv", number * 10, number * 10 + 10)
+    assert lines_of(read_all(open_ledger(tmp_path, {"s": data}))) == expected(0, 30)
+
+
+def test_a_thousand_tiny_files_are_one_batch(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(1000):
+        write_lines(data / f"{number:04}.tsv", number, number + 1)
+    entries = read_all(open_ledger(tmp_path, {"s": data}, batch_rows=5000))
+    assert lines_of(entries) == expected(0, 1000)
+    assert len(entries) == 1
+
+
+def test_a_second_life_goes_on_where_the_first_one_ended(tmp_path):
+    write_lines(tmp_path / "s.tsv", 0, 5000)
+    first = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, batch_rows=500)
+    before = read_all(first, most=3)
+    second = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, batch_rows=77)
+    assert read_all(second, most=3) == before
+    after = read_all(second, 3)
+    assert lines_of(before + after) == expected(0, 5000)
+    assert open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}).advance(second.last) == second.last
+
+
+def test_followed_files_grow_and_partial_lines_wait(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    ledger = open_ledger(tmp_path, {"s": data}, bounded=False)
+    assert read_all(ledger) == []
+    write_lines(data / "a.tsv", 0, 3)
+    (data / ".b.tsv").write_text("not yet\n")
+    with open(data / "a.tsv", "a") as file:
+        file.write("half")
+    first = read_all(ledger)
+    assert lines_of(first) == expected(0, 3)
+    with open(data / "a.tsv", "a") as file:
+        file.write("\tk\tx\t9\n")
+    write_lines(data / "b.tsv", 3, 4)
+    second = read_all(ledger, ledger.last)
+    assert lines_of(second) == ["half\tk\tx\t9", *expected(3, 4)]
+    assert not any(entry.closed for entry in first + second)
+
+
+def test_compressed_and_parquet_files_are_taken_whole(tmp_path):
+    import gzip
+
+    path = tmp_path / "s.tsv.gz"
+    path.write_bytes(gzip.compress("\n".join(expected(0, 10)).encode()))
+    entries = read_all(open_ledger(tmp_path, {"s": path}))
+    assert [segment.end for segment in entries[0].segments] == [WHOLE]
+    assert lines_of(entries) == expected(0, 10)
+
+
+def test_parts_of_a_csv_file_know_its_header(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledgers, "LEAST_SEGMENT", 64)
+    rows = [f"{n},b{n},k,a{n}" for n in range(100)]
+    (tmp_path / "s.csv").write_text("ts,trg,label,src\n" + "\n".join(rows) + "\n")
+    entries = read_all(open_ledger(tmp_path, {"s": tmp_path / "s.csv"}, batch_rows=10))
+    assert len(entries) > 3
+    assert lines_of(entries) == rows
+    names = [
+        name
+        for entry in entries
+        for segment in entry.segments
+        for edges, rejects in read_segment(segment, "s")
+        for name in edges.src.values()
+        if not rejects
+    ]
+    assert names == [f"a{n}" for n in range(100)]
+
+
+def test_streams_of_different_length_close_one_by_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledgers, "LEAST_SEGMENT", 16)
+    write_lines(tmp_path / "s.tsv", 0, 500)
+    write_lines(tmp_path / "t.tsv", 0, 10)
+    entries = read_all(
+        open_ledger(tmp_path, {"s": tmp_path / "s.tsv", "t": tmp_path / "t.tsv"}, batch_rows=100)
+    )
+    assert entries[0].closed == ("t",)
+    assert entries[-1].closed == ("s",)
+    assert lines_of(entries) == expected(0, 500)
+    assert lines_of(entries, "t") == expected(0, 10)
+
+
+def test_a_signal_closes_streams_that_others_read(tmp_path):
+    ledger = Ledger(tmp_path, {}, ("s", "t"), False, 10, None, Clock())
+    assert ledger.advance(0) == 0
+    (tmp_path / "end").touch()
+    assert ledger.entry(ledger.advance(0)).closed == ("s", "t")
+    assert ledger.advance(1) == 1
+
+
+def test_ticks_come_when_asked_for_though_nothing_is_there(tmp_path):
+    ledger = Ledger(tmp_path, {}, ("s",), False, 10, 5.0, Clock())
+    numbers = [0]
+    for _ in range(20):
+        numbers.append(ledger.advance(numbers[-1]))
+    assert 2 <= numbers[-1] <= 5
+
+
+def test_old_entries_go_and_positions_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledgers, "KEEP_ENTRIES", 10)
+    monkeypatch.setattr(ledgers, "ENTRIES_BEHIND", 4)
+    data = tmp_path / "data"
+    data.mkdir()
+    ledger = open_ledger(tmp_path, {"s": data}, bounded=False)
+    number = 0
+    for at in range(35):
+        write_lines(data / f"{at:03}.tsv", at, at + 1)
+        number = ledger.advance(number)
+        ledger.forget(number)
+    left = sorted(int(one.stem) for one in ledger.folder.glob("*.json"))
+    assert len(left) < 25
+    assert left[-1] == 35
+    again = open_ledger(tmp_path, {"s": data}, bounded=False)
+    assert again.advance(35) == 35
+    assert again.positions == ledger.positions
+
+
+def test_a_missing_path_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(MeanderError, match="does not exist"):
+        open_ledger(tmp_path, {"s": tmp_path / "none.tsv"}).advance(0)
+
+
+def test_tasks_share_the_segments_in_order(tmp_path):
+    write_lines(tmp_path / "s.tsv", 0, 400_000)
+    entries = read_all(open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, batch_rows=10**6))
+    segments = entries[0].segments
+    assert len(segments) >= 2
+    for tasks in (1, 2, 5):
+        pieces = split(segments, tasks)
+        assert [one for piece in pieces for one in piece] == list(segments)
+        assert min(tasks, 2) <= len(pieces) <= tasks
+    assert split((), 2) == []
+
+
+def test_entries_are_plain_json(tmp_path):
+    write_lines(tmp_path / "s.tsv", 0, 2)
+    ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"})
+    ledger.advance(0)
+    fields = json.loads((ledger.folder / "000000001.json").read_text())
+    assert fields == {"segments": [["s", str(tmp_path / "s.tsv"), 0, 20]], "closed": ["s"]}

@@ -1,0 +1,98 @@
+"""What a cell keeps: pieces are merged without loss, snapshots are whole or not used."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meander.spark.state import (
+    MERGE,
+    Head,
+    pack_arrays,
+    read_snapshot,
+    unpack_arrays,
+    write_snapshot,
+)
+
+ARRAYS = {
+    "graph/rows": np.arange(12, dtype=np.int32).reshape(3, 4),
+    "none": np.empty(0, np.int64),
+    "flags": np.array([True, False]),
+}
+
+
+def test_a_head_comes_back_as_it_was_stored():
+    head = Head(token=7, heard={"s": 1.5}, ended=["t"], time=3, snapshot="x", snapshot_number=1)
+    head.add("s", 10, 99)
+    assert Head.from_bytes(head.to_bytes()) == head
+
+
+@given(st.lists(st.sampled_from("st"), max_size=600))
+def test_merging_keeps_every_row_and_few_pieces(streams):
+    head = Head()
+    for at, stream in enumerate(streams):
+        head.add(stream, 1, at + 100)
+        while pieces := head.mergeable(stream):
+            head.merge(pieces)
+    for stream in "st":
+        rows = [one.rows for one in head.pieces if one.stream == stream]
+        assert sum(rows) == streams.count(stream)
+        assert len(rows) < 3 * MERGE
+    assert [one.number for one in head.pieces] == sorted(one.number for one in head.pieces)
+
+
+@given(st.integers(1, 60))
+def test_a_merge_never_reaches_across_a_snapshot(before):
+    head = Head()
+    for number in range(before + 60):
+        if number == before:
+            head.snapshot_number = head.next_number
+        head.add("s", 1, 1)
+        while pieces := head.mergeable("s"):
+            head.merge(pieces)
+    assert sum(one.rows for one in head.pieces if one.number < before) == before
+    assert head.rows_since_snapshot == 60
+
+
+def test_only_what_has_wholly_expired_is_dropped():
+    head = Head()
+    kept = head.add("s", 1, 11)
+    gone = head.add("s", 1, 10)
+    assert head.drop_expired(10) == [gone]
+    assert head.pieces == [kept]
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text(max_size=5), st.integers(0, 50).map(lambda n: np.arange(n, dtype=np.int16))))
+def test_arrays_come_out_as_they_were_packed(arrays):
+    data = np.frombuffer(b"".join(pack_arrays("stamp", arrays)), np.uint8)
+    assert data.size % 64 == 0
+    out = unpack_arrays("stamp", data)
+    assert list(out) == list(arrays)
+    for name, array in arrays.items():
+        assert out[name].dtype == array.dtype
+        np.testing.assert_array_equal(out[name], array)
+
+
+def test_a_snapshot_is_read_back_and_one_of_another_plan_is_not(tmp_path):
+    path = tmp_path / "cell" / "1.snapshot"
+    write_snapshot(path, "plan", ARRAYS)
+    out = read_snapshot(path, "plan")
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(out[name], array)
+    assert read_snapshot(path, "other plan") is None
+
+
+def test_a_torn_missing_or_foreign_snapshot_is_not_used(tmp_path):
+    path = tmp_path / "1.snapshot"
+    assert read_snapshot(path, "plan") is None
+    write_snapshot(path, "plan", ARRAYS)
+    content = path.read_bytes()
+    for torn in (b"", content[:5], content[:-1], b"\xff" * 200):
+        path.write_bytes(torn)
+        assert read_snapshot(path, "plan") is None
+
+
+def test_only_the_newest_snapshots_stay(tmp_path):
+    for number in range(6):
+        write_snapshot(tmp_path / f"{number}.snapshot", "plan", ARRAYS)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["3.snapshot", "4.snapshot", "5.snapshot"]
