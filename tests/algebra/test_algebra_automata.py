@@ -4,7 +4,7 @@ import re
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from meander.algebra import automata
@@ -166,6 +166,9 @@ def test_nullable_says_whether_the_empty_word_is_accepted(expr):
 
 
 @given(expressions)
+@example(Then((Repeat(A, 0, 1), Repeat(B, 0, None), Repeat(A, 0, 2))))
+@example(Repeat(Then((Repeat(A, 0, 1), Inverse(Repeat(B, 0, 1)))), 2, 3))
+@example(Either((Repeat(A, 0, 0), Then((Repeat(B, 0, 0), Repeat(C, 0, 0))))))
 def test_without_empty_takes_away_the_empty_word_and_no_other(expr):
     rest = without_empty(expr)
     if rest is None:

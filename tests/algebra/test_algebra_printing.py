@@ -40,6 +40,14 @@ def test_notation(plan, text):
     assert notation(plan) == text
 
 
+def test_windows_are_written_as_asked():
+    hours = "{}h".format
+    assert notation(Union((A, BOUGHT), "d"), hours) == (
+        '∪^{d}(𝒲_{24h}(S_{s.a}), 𝒲_{720h,24h}(σ_{src = "alice"}(S_{tx.bought} ∪ S_{tx.returned})))'
+    )
+    assert tree(WScan("s", ("a",), 24, 6), hours) == "𝒲 a  s, window 24h, slide 6h"
+
+
 def test_each_later_place_is_tied_to_the_first_place_of_its_variable():
     star = Pattern((A, A, A), ((0, 0), (0, 1), (1, 0)), (1, 0, 1), "d")
     assert positions(star) == ["src1", "trg2"]

@@ -136,14 +136,8 @@ def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
         sign = symbol(node)
         match node:
             case WScan(_, labels, window, slide, condition):
-                size = duration(window)
-                bounds = (
-                    f"{{{size},{duration(slide)}}}"
-                    if slide != 1
-                    else size
-                    if size.isdigit()
-                    else f"{{{size}}}"
-                )
+                bounds = duration(window) if slide == 1 else f"{duration(window)},{duration(slide)}"
+                bounds = bounds if bounds.isdigit() else f"{{{bounds}}}"
                 names = [scans(replace(node, labels=(label,))) for label in labels]
                 read = " ∪ ".join(f"S_{name}" if len(name) == 1 else f"S_{{{name}}}" for name in names)
                 if condition != Condition():
