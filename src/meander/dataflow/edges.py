@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from meander.kernels import parsing
 from meander.kernels.spans import gather_spans, index_spans, match_spans, wrapping
 
 Array = np.ndarray[Any, Any]
@@ -19,7 +20,7 @@ Array = np.ndarray[Any, Any]
 INFINITY = 2**62
 """Later than every time; the frontier of a finished run."""
 
-MAX_TIME = 2**61 - 1
+MAX_TIME = parsing.MAX_TIME
 """The latest time of an edge: with a window added it is still before `INFINITY`."""
 
 STRING, INTEGER = 0, 1
@@ -39,6 +40,20 @@ class Reason:
     NOT_UTF8 = "not UTF-8"
     UNPARSABLE = "unparsable row"
     TOO_LATE = "too late"
+
+
+VERDICTS: dict[int, str] = {
+    parsing.MISSING: Reason.MISSING,
+    parsing.NOT_INTEGER: Reason.NOT_INTEGER,
+    parsing.NEGATIVE: Reason.NEGATIVE,
+    parsing.OUT_OF_RANGE: Reason.OUT_OF_RANGE,
+    parsing.BAD_OP: Reason.BAD_OP,
+    parsing.BAD_VERTEX: Reason.BAD_VERTEX,
+    parsing.BAD_LABEL: Reason.BAD_LABEL,
+    parsing.NOT_UTF8: Reason.NOT_UTF8,
+    parsing.UNPARSABLE: Reason.UNPARSABLE,
+}
+"""The reason for each verdict that the parsing kernels can give on a row, other than that it is fine."""
 
 
 class Reject(NamedTuple):

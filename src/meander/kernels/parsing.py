@@ -1,0 +1,296 @@
+"""Lines of text to edges: spans of the raw bytes, times as integers, and a verdict on each row.
+
+A row is a line, in every text format, so a bad row can never swallow the ones after it. One kernel for each
+format splits a block of text into fields, stops where the text or the output ends, and says where to go on;
+another judges all rows. The byte after the text must be a newline: it ends every search, so that none has to
+look for the end of the text. What cannot stand in the text as it is (a CSV field with doubled quotes) is written
+to the tail, the free part of the buffer behind the text, so that spans of one buffer do for all, and a reject can
+show its line as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from meander.kernels.jit import kernel
+
+Array = np.ndarray[Any, Any]
+
+SRC, LABEL, TRG, LINE, TIME, OP = 0, 1, 2, 3, 4, 5
+"""Rows of `start` and `end`: the three names, the whole line, and the fields of time and operation."""
+
+FINE, MISSING, NOT_INTEGER, NEGATIVE, OUT_OF_RANGE, BAD_OP, BAD_VERTEX, BAD_LABEL, NOT_UTF8 = range(9)
+UNPARSABLE, UNDECIDED = 9, 10
+"""Verdicts on a row; one that is undecided is for the caller to judge."""
+
+MAX_TIME = 2**61 - 1
+TENTH = MAX_TIME // 10
+
+TAB, NEWLINE, RETURN, QUOTE, COMMA, PLUS, MINUS, ZERO, NINE = 9, 10, 13, 34, 44, 43, 45, 48, 57
+
+
+class Rows(NamedTuple):
+    """Room for the rows of one chunk."""
+
+    start: Array
+    end: Array
+    kind: Array
+    ts: Array
+    op: Array
+    verdict: Array
+
+
+def make_rows(room: int) -> Rows:
+    return Rows(
+        start=np.empty((6, room), np.int64),
+        end=np.empty((6, room), np.int64),
+        kind=np.zeros((4, room), np.int8),
+        ts=np.empty(room, np.int64),
+        op=np.ones(room, np.int8),
+        verdict=np.zeros(room, np.int8),
+    )
+
+
+@kernel
+def is_utf8(data: Array, start: int, end: int) -> bool:
+    """Whether the span is well-formed UTF-8: no stray, overlong, surrogate or too large sequence."""
+    at = start
+    while at < end:
+        first = data[at]
+        if first < 0x80:
+            at += 1
+            continue
+        low, high = 0x80, 0xBF
+        if 0xC2 <= first <= 0xDF:
+            more = 1
+        elif 0xE0 <= first <= 0xEF:
+            more = 2
+            if first == 0xE0:
+                low = 0xA0
+            elif first == 0xED:
+                high = 0x9F
+        elif 0xF0 <= first <= 0xF4:
+            more = 3
+            if first == 0xF0:
+                low = 0x90
+            elif first == 0xF4:
+                high = 0x8F
+        else:
+            return False
+        if at + more >= end or data[at + 1] < low or data[at + 1] > high:
+            return False
+        for i in range(2, more + 1):
+            if data[at + i] < 0x80 or data[at + i] > 0xBF:
+                return False
+        at += more + 1
+    return True
+
+
+@kernel
+def parse_time(data: Array, start: int, end: int) -> tuple[Any, int]:
+    """The time that the digits say, and a verdict on it."""
+    at = start
+    negative = at < end and data[at] == MINUS
+    if negative:
+        at += 1
+    if at == end:
+        return 0, MISSING if not negative else NOT_INTEGER
+    value = np.int64(0)
+    large = False
+    while at < end:
+        digit = np.int64(data[at]) - ZERO
+        if digit < 0 or digit > 9:
+            return 0, NOT_INTEGER
+        if value >= TENTH and (value > TENTH or digit > MAX_TIME - 10 * TENTH):
+            large = True
+        else:
+            value = value * 10 + digit
+        at += 1
+    if negative and (value > 0 or large):
+        return 0, NEGATIVE
+    if large:
+        return 0, OUT_OF_RANGE
+    return value, FINE
+
+
+@kernel
+def judge_rows(data: Array, count: int, beyond_ascii: bool, rows: Rows) -> None:
+    """Read time and operation of the rows that could be split, and give the verdict on each.
+
+    A row whose operation starts at -1 has none, and is an insertion.
+    """
+    start = rows.start
+    end = rows.end
+    for row in range(count):
+        if rows.verdict[row] != FINE:
+            continue
+        if (
+            start[SRC, row] == end[SRC, row]
+            or start[LABEL, row] == end[LABEL, row]
+            or start[TRG, row] == end[TRG, row]
+        ):
+            rows.verdict[row] = MISSING
+            continue
+        if beyond_ascii and not is_utf8(data, start[LINE, row], end[LINE, row]):
+            rows.verdict[row] = NOT_UTF8
+            continue
+        time, verdict = parse_time(data, start[TIME, row], end[TIME, row])
+        rows.ts[row] = time
+        at = start[OP, row]
+        if verdict == FINE and at >= 0:
+            if end[OP, row] - at != 1 or (data[at] != PLUS and data[at] != MINUS):
+                verdict = BAD_OP
+            elif data[at] == MINUS:
+                rows.op[row] = -1
+        rows.verdict[row] = verdict
+
+
+@kernel
+def end_of_row(data: Array, begin: int, newline: int) -> int:
+    """The end of the row whose line ends at `newline`: a carriage return there is no part of it."""
+    if newline > begin and data[newline - 1] == RETURN:
+        return newline - 1
+    return newline
+
+
+@kernel
+def split_tsv(data: Array, at: int, size: int, final: bool, rows: Rows) -> tuple[int, int]:
+    """Rows of `src TAB label TAB trg TAB ts [TAB op]` from `at` on; returns where to go on and how many rows.
+
+    The last line needs no newline where the text is `final`, and is otherwise left for the next call.
+    """
+    start = rows.start
+    end = rows.end
+    row = 0
+    while at < size and row < rows.ts.size:
+        begin = at
+        field = 0
+        start[SRC, row] = at
+        start[OP, row] = -1
+        while True:
+            while data[at] > RETURN:
+                at += 1
+            if data[at] == TAB:
+                # Fields 3 and 4 are time and operation, which stand one row further down.
+                if field < 4:
+                    end[field if field < 3 else field + 1, row] = at
+                    start[field + 1 if field < 2 else field + 2, row] = at + 1
+                field += 1
+            elif data[at] == NEWLINE:
+                break
+            at += 1
+        if at >= size and not final:
+            return begin, row
+        stop = end_of_row(data, begin, at)
+        at += 1
+        if stop == begin:
+            continue
+        start[LINE, row] = begin
+        end[LINE, row] = stop
+        if field < 3:
+            rows.verdict[row] = MISSING
+        elif field > 4:
+            rows.verdict[row] = UNPARSABLE
+        else:
+            end[field + 1, row] = stop
+            rows.verdict[row] = FINE
+        row += 1
+    return min(at, size), row
+
+
+@kernel
+def read_quoted(data: Array, at: int, stop: int, tail: int) -> tuple[int, int, int]:
+    """The end of a quoted field whose text begins at `at`, and how many quotes in it are doubled.
+
+    Returns the place of the closing quote (-1 if there is none), that count, and where `tail` ends then: a
+    field with doubled quotes is written there with single ones.
+    """
+    doubled = 0
+    close = at
+    while close < stop:
+        if data[close] == QUOTE:
+            if close + 1 < stop and data[close + 1] == QUOTE:
+                doubled += 1
+                close += 1
+            else:
+                break
+        close += 1
+    if close >= stop:
+        return -1, 0, tail
+    if doubled:
+        while at < close:
+            data[tail] = data[at]
+            tail += 1
+            at += 2 if data[at] == QUOTE else 1
+    return close, doubled, tail
+
+
+@kernel
+def split_csv(
+    data: Array, at: int, size: int, final: bool, tail: int, places: Array, rows: Rows
+) -> tuple[int, int, int]:
+    """Rows of comma-separated fields; `places` has for each field its row of `start`, or -1 if it is not wanted.
+
+    Returns where to go on, how many rows there are, and where the tail ends. A field in quotes may hold commas
+    and doubled quotes, not newlines.
+    """
+    row = 0
+    while at < size and row < rows.ts.size:
+        begin = at
+        while data[at] != NEWLINE:
+            at += 1
+        if at >= size and not final:
+            return begin, row, tail
+        stop = end_of_row(data, begin, at)
+        at += 1
+        if stop == begin:
+            continue
+        rows.start[LINE, row] = begin
+        rows.end[LINE, row] = stop
+        rows.start[OP, row] = -1
+        here = begin
+        field = 0
+        broken = False
+        while True:
+            start = here
+            if here < stop and data[here] == QUOTE:
+                before = tail
+                close, doubled, tail = read_quoted(data, here + 1, stop, tail)
+                broken = close < 0 or (close + 1 < stop and data[close + 1] != COMMA)
+                if broken:
+                    break
+                start = before if doubled else here + 1
+                end = tail if doubled else close
+                here = close + 1
+            else:
+                while here < stop and data[here] != COMMA:
+                    here += 1
+                end = here
+            if field < places.size and places[field] >= 0:
+                rows.start[places[field], row] = start
+                rows.end[places[field], row] = end
+            field += 1
+            if here >= stop:
+                break
+            here += 1
+        if broken or field > places.size:
+            rows.verdict[row] = UNPARSABLE
+        elif field < places.size:
+            rows.verdict[row] = MISSING
+        else:
+            rows.verdict[row] = FINE
+        row += 1
+    return min(at, size), row, tail
+
+
+@kernel
+def judge_names(data: Array, start: Array, end: Array, kind: Array, verdict: Array) -> None:
+    """Names that did not come from lines: an empty one is missing, and strings must be UTF-8."""
+    for row in range(start.size):
+        if kind[row] == 0 and verdict[row] == FINE:
+            if start[row] == end[row]:
+                verdict[row] = MISSING
+            elif not is_utf8(data, start[row], end[row]):
+                verdict[row] = NOT_UTF8
