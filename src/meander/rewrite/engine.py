@@ -41,55 +41,63 @@ def simplify(plan: Plan, laws: Sequence[Law] = NORMALIZING) -> tuple[Plan, tuple
 
     Earlier laws go first at each place. Equal subplans of the result are one object.
     """
-    settling = _Settling(plan, laws)
-    return settling.settle(plan, ()), tuple(settling.trace)
+    return Simplifier(laws).simplify(plan)
 
 
-class _Settling:
-    def __init__(self, plan: Plan, laws: Sequence[Law]) -> None:
+class Simplifier:
+    """Simplifies plan after plan; a subplan that was settled for one is settled for all, and the same object.
+
+    Plans are compared from the inputs upwards, so that nodes to be compared have identical inputs, not only
+    equal ones: comparing plans that share much within would else take as long as they are large as trees.
+    """
+
+    def __init__(self, laws: Sequence[Law] = NORMALIZING) -> None:
         self.laws = laws
-        self.trace: list[Firing] = []
         self.settled: dict[Plan, Plan] = {}
+
+    def simplify(self, plan: Plan) -> tuple[Plan, tuple[Firing, ...]]:
+        self.trace: list[Firing] = []
+        self.visited: dict[int, tuple[Plan, Plan]] = {}
         self.most_steps = MOST_STEPS_A_NODE * (10 + sum(1 for _ in walk(plan)))
         self.most_levels = MOST_NEW_LEVELS + _levels(plan)
+        return self._settle(plan, ()), tuple(self.trace)
 
-    def settle(self, plan: Plan, place: tuple[int, ...]) -> Plan:
-        if plan in self.settled:
-            return self.settled[plan]
+    def _settle(self, plan: Plan, place: tuple[int, ...]) -> Plan:
+        if id(plan) in self.visited:
+            return self.visited[id(plan)][1]
         if len(place) > self.most_levels:
-            raise self.unsettled(len(self.trace) - MOST_NEW_LEVELS, "the plan grows deeper and deeper")
+            raise self._unsettled(len(self.trace) - MOST_NEW_LEVELS, "the plan grows deeper and deeper")
         # What this place held before, and how long the trace was then.
         history: dict[Plan, int] = {}
-        current = plan
-        while True:
-            inputs = tuple(self.settle(inner, (*place, i)) for i, inner in enumerate(current.inputs))
-            current = with_inputs(current, inputs)
-            if current in history:
-                raise self.unsettled(history[current], "the same plan came back")
-            history[current] = len(self.trace)
-            fired = self.apply(current, place)
-            if fired is None:
+        current: Plan | None = plan
+        while current is not None:
+            inputs = tuple(self._settle(inner, (*place, i)) for i, inner in enumerate(current.inputs))
+            last = with_inputs(current, inputs)
+            if last in self.settled:
                 break
-            current = fired
-        # A shared subplan is the object that was settled first.
-        result = self.settled.setdefault(current, current)
-        self.settled[plan] = result
+            if last in history:
+                raise self._unsettled(history[last], "the same plan came back")
+            history[last] = len(self.trace)
+            current = self._apply(last, place)
+        result = self.settled.setdefault(last, last)
+        self.settled.update(dict.fromkeys(history, result))
+        self.visited[id(plan)] = (plan, result)  # with the plan, so that no other gets its id
         return result
 
-    def apply(self, plan: Plan, place: tuple[int, ...]) -> Plan | None:
+    def _apply(self, plan: Plan, place: tuple[int, ...]) -> Plan | None:
         """The first result of the first law that applies at the root of `plan`."""
         for law in self.laws:
             after = next(law(plan), None)
             if after is not None:
                 self.trace.append(Firing(law.__name__, place, plan, after))
                 if len(self.trace) > self.most_steps:
-                    raise self.unsettled(
+                    raise self._unsettled(
                         len(self.trace) // 2, f"still going on after {self.most_steps} steps"
                     )
                 return after
         return None
 
-    def unsettled(self, since: int, how: str) -> UnsettledError:
+    def _unsettled(self, since: int, how: str) -> UnsettledError:
         return UnsettledError([firing.law for firing in self.trace[max(since, 0) :]], how)
 
 

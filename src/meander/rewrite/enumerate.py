@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from meander.algebra.nodes import Plan
 from meander.algebra.printing import walk
 from meander.errors import QueryError
-from meander.rewrite.engine import simplify
+from meander.rewrite.engine import Simplifier
 from meander.rewrite.identity import Identities
 from meander.rewrite.laws import EXPLORING, Law
 from meander.rewrite.trees import replace_subplan
@@ -21,13 +21,14 @@ from meander.rewrite.trees import replace_subplan
 
 def enumerate_plans(plan: Plan, limit: int = 64, laws: Sequence[Law] = EXPLORING) -> list[Plan]:
     """Up to `limit` different plans with the answers of `plan`, which is the first of them."""
-    start, _ = simplify(plan)
+    simplifier = Simplifier()
+    start, _ = simplifier.simplify(plan)
     plans = [plan]
     identities = Identities()
     seen = {identities.number(plan), identities.number(start)}
     pending = deque([start])
     while pending and len(plans) < limit:
-        for neighbor in _neighbors(pending.popleft(), laws):
+        for neighbor in _neighbors(pending.popleft(), laws, simplifier):
             try:
                 number = identities.number(neighbor)
             except QueryError:  # an automaton too large to be built: no plan that could run
@@ -41,9 +42,9 @@ def enumerate_plans(plan: Plan, limit: int = 64, laws: Sequence[Law] = EXPLORING
     return plans
 
 
-def _neighbors(plan: Plan, laws: Sequence[Law]) -> Iterator[Plan]:
+def _neighbors(plan: Plan, laws: Sequence[Law], simplifier: Simplifier) -> Iterator[Plan]:
     """The plans one step away, simplified: by law, then by place, the root first."""
     for law in laws:
         for subplan in walk(plan):
             for other in law(subplan):
-                yield simplify(replace_subplan(plan, subplan, other))[0]
+                yield simplifier.simplify(replace_subplan(plan, subplan, other))[0]

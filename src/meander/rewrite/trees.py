@@ -14,12 +14,14 @@ from typing import TypeGuard
 from meander.algebra.automata import labels, nullable
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
 from meander.algebra.printing import expression
-from meander.rewrite.expressions import substitute, tidy
+from meander.rewrite.expressions import is_step, substitute, tidy
 from meander.syntax.query import Inverse, Label, PathExpr, Then
 
 
 def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
-    """The same node over other inputs."""
+    """The same node over other inputs; itself where they are the same objects, so that comparing stays cheap."""
+    if all(new is old for new, old in zip(inputs, plan.inputs, strict=True)):
+        return plan
     match plan:
         case WScan():
             return plan
@@ -37,8 +39,7 @@ def replace_subplan(plan: Plan, old: Plan, new: Plan) -> Plan:
 
     def replaced(node: Plan) -> Plan:
         if node not in done:
-            inputs = tuple(map(replaced, node.inputs))
-            done[node] = node if inputs == node.inputs else with_inputs(node, inputs)
+            done[node] = with_inputs(node, tuple(map(replaced, node.inputs)))
         return done[node]
 
     return replaced(plan)
@@ -92,7 +93,7 @@ def chain(inputs: Sequence[Plan], steps: Sequence[PathExpr], label: str | None =
     if len(steps) == 1 and isinstance(steps[0], Label):
         only = inputs[int(steps[0].name)]
         return only if label is None else rename(only, label)
-    if len(steps) == 1 and not isinstance(steps[0], Inverse):
+    if len(steps) == 1 and not is_step(steps[0]):
         return path(inputs, steps[0], label)
     name = spelled(inputs, Then(tuple(steps)) if len(steps) > 1 else steps[0]) if label is None else label
     parts: list[Plan] = []

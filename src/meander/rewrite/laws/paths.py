@@ -16,7 +16,7 @@ from itertools import combinations, product
 
 from meander.algebra.automata import labels, nullable, reverse, without_empty
 from meander.algebra.nodes import Path, Pattern, Plan, Union, WScan
-from meander.rewrite.expressions import alternatives, either, sequence, then
+from meander.rewrite.expressions import alternatives, either, is_step, sequence, then
 from meander.rewrite.trees import absorb, chain, is_language, path, pattern, rename
 from meander.syntax.query import Inverse, Label, PathExpr
 
@@ -53,7 +53,7 @@ def split_alternation(plan: Plan) -> Iterator[Plan]:
     """
     if isinstance(plan, Path):
         parts = alternatives(plan.expr)
-        if len(parts) > 1 and _ends_are_kept(parts, len(plan.inputs)):
+        if len(parts) > 1 and _ends_are_kept(parts, plan.inputs):
             yield Union(tuple(dict.fromkeys(chain(plan.inputs, [part]) for part in parts)), plan.label)
 
 
@@ -63,7 +63,7 @@ def fold_alternation(plan: Plan) -> Iterator[Plan]:
     if Path in kinds and kinds <= {Path, WScan}:
         inputs: list[Plan] = []
         parts = [absorb(inputs, inner) for inner in plan.inputs]
-        if _ends_are_kept(parts, len(inputs)):
+        if _ends_are_kept(parts, inputs):
             yield path(inputs, either(parts), plan.label)
 
 
@@ -76,7 +76,7 @@ def split_concatenation(plan: Plan) -> Iterator[Plan]:
     if not isinstance(plan, Path) or nullable(plan.expr):
         return
     parts = sequence(plan.expr)
-    if len(parts) > 1 or isinstance(parts[0], Inverse):
+    if len(parts) > 1 or (is_step(parts[0]) and isinstance(parts[0], Inverse)):
         yield from _joined(plan, parts)
     if len(parts) > 2:
         for k in range(1, len(parts)):
@@ -114,10 +114,10 @@ def split_empty_word(plan: Plan) -> Iterator[Plan]:
 # Parts
 
 
-def _ends_are_kept(parts: Sequence[PathExpr], inputs: int) -> bool:
+def _ends_are_kept(parts: Sequence[PathExpr], inputs: Sequence[Plan]) -> bool:
     """Whether the empty word, if any part accepts it, joins the end points of all inputs part by part too."""
-    empty = [part for part in parts if nullable(part)]
-    return not empty or len({label for part in empty for label in labels(part)}) == inputs
+    empty = [label for part in parts if nullable(part) for label in labels(part)]
+    return not empty or {inputs[int(label.name)] for label in empty} == set(inputs)
 
 
 def _joined(plan: Path, parts: Sequence[PathExpr]) -> Iterator[Plan]:

@@ -12,7 +12,7 @@ def share_subplans(plan: Plan) -> Iterator[Plan]:
     """`⋈_Φ(S^d, S^e) = ⋈_Φ(S^d, S^d)`: below PATTERN and UNION, which do not look at their inputs' labels, subplans
     that are equal but for their own label take one label. Equal subplans are one node of the dataflow."""
     shared = _Labels(plan).relabelled(plan, seen=True)
-    if shared != plan:
+    if shared is not plan:
         yield shared
 
 
@@ -37,7 +37,7 @@ class _Labels:
     def relabelled(self, plan: Plan, seen: bool) -> Plan:
         if (plan, seen) not in self.done:
             inputs = tuple(self.relabelled(inner, _inputs_are_seen(plan, seen)) for inner in plan.inputs)
-            current = plan if inputs == plan.inputs else with_inputs(plan, inputs)
+            current = with_inputs(plan, inputs)
             if not seen and isinstance(current, Union | Pattern | Path):
                 current = rename(current, self.names.setdefault(rename(current, ""), current.label))
             self.done[plan, seen] = current
