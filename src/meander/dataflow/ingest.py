@@ -1,0 +1,187 @@
+"""Ingest: edges of one or more streams, put into the order of time.
+
+Each stream has a clock, the greatest time seen on it minus the lateness that is allowed; an edge behind its
+stream's clock is too late. The frontier is the least clock of the open streams, and everything up to it is
+released: sorted by time, edges of equal time in order of arrival. Whether an edge is too late depends on the
+edges before it alone, not on how the stream was cut into chunks.
+
+What is held back is a list of runs, each sorted by time, in order of arrival. A release takes the front of every
+run and merges these; so an edge is copied when it is released, not while it waits. A chunk that arrives in
+order, with no lateness allowed, goes through as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from meander.dataflow.edges import (
+    INFINITY,
+    Edges,
+    Reason,
+    Reject,
+    Text,
+    concat_edges,
+    edge_line,
+    empty_edges,
+    frozen,
+)
+from meander.errors import ArgumentError, StateError
+
+Array = np.ndarray[Any, Any]
+
+NOTHING_SEEN = -1
+
+
+@dataclass
+class Stream:
+    """One stream's clock and the edges of it that wait, as sorted runs in order of arrival."""
+
+    is_open: bool = True
+    greatest: int = NOTHING_SEEN
+    runs: list[Edges] = field(default_factory=list)
+
+
+class Ingest:
+    """Takes edges as they arrive, hands them out in order, and says which came too late."""
+
+    def __init__(self, streams: Sequence[str], *, lateness: int = 0) -> None:
+        if lateness < 0:
+            raise ArgumentError(
+                f"a lateness of {lateness} is negative\nhint: --lateness is a duration, such as 5m"
+            )
+        self.lateness = lateness
+        self.streams = {name: Stream() for name in streams}
+        self.frontier = NOTHING_SEEN
+        """Everything up to here has been released."""
+
+    @property
+    def held(self) -> int:
+        """How many edges wait."""
+        return sum(run.rows for stream in self.streams.values() for run in stream.runs)
+
+    def push(self, name: str, edges: Edges) -> list[Reject]:
+        """Take edges of a stream in order of arrival; those that are too late come back."""
+        stream = self._stream(name)
+        if edges.rows == 0:
+            return []
+        ts = edges.ts
+        in_order = bool((ts[1:] >= ts[:-1]).all())
+        floor = max(self.frontier, stream.greatest - self.lateness)
+        rejects: list[Reject] = []
+        if not in_order or ts[0] < floor:
+            # The greatest time before each edge, whether in this chunk or in an earlier one.
+            before = np.maximum.accumulate(np.concatenate([[stream.greatest], ts[:-1]]))
+            late = (ts < before - self.lateness) | (ts < self.frontier)
+            rejects = [
+                Reject(name, Reason.TOO_LATE, edge_line(edges, int(row))) for row in np.flatnonzero(late)
+            ]
+            if rejects:
+                edges = edges.take(~late)
+        stream.greatest = max(stream.greatest, int(ts.max()))
+        if edges.rows:
+            stream.runs.append(_sorted(edges._replace(line=None)))
+        return rejects
+
+    def close(self, name: str) -> None:
+        """The stream has ended, or is silent: it no longer holds the others back."""
+        self._stream(name).is_open = False
+
+    def open(self, name: str) -> None:
+        """A silent stream speaks again: time waits for it from now on."""
+        self._stream(name).is_open = True
+
+    def release(self) -> tuple[dict[str, Edges], int | None]:
+        """The edges up to the frontier, for each stream that has any, and the frontier (None: nothing known yet).
+
+        With all streams closed that is everything, and the frontier is `INFINITY`.
+        """
+        reached = self._reached()
+        if reached is not None:
+            self.frontier = max(self.frontier, reached)
+        released = {}
+        for name, stream in self.streams.items():
+            ready, stream.runs = _cut(stream.runs, self.frontier)
+            if ready:
+                released[name] = _sorted(concat_edges(ready))
+        return released, None if self.frontier < 0 else self.frontier
+
+    def _reached(self) -> int | None:
+        """The least clock of the open streams; None where one of them has not said anything."""
+        waiting = [stream.greatest for stream in self.streams.values() if stream.is_open]
+        if not waiting:
+            return INFINITY
+        return None if NOTHING_SEEN in waiting else min(waiting) - self.lateness
+
+    def _stream(self, name: str) -> Stream:
+        if name not in self.streams:
+            raise ArgumentError(
+                f"there is no stream {name}\nhint: the query's streams are " + ", ".join(self.streams)
+            )
+        return self.streams[name]
+
+    def snapshot(self) -> dict[str, Array]:
+        """Clocks and waiting edges as plain arrays, by name."""
+        streams = list(self.streams.values())
+        arrays = {
+            "greatest": np.array([stream.greatest for stream in streams], np.int64),
+            "open": np.array([stream.is_open for stream in streams], np.bool_),
+            "frontier": np.array([self.frontier], np.int64),
+        }
+        for place, stream in enumerate(streams):
+            edges = _sorted(concat_edges(stream.runs)) if stream.runs else empty_edges()
+            arrays |= {f"{place}.ts": edges.ts.copy(), f"{place}.op": edges.op.copy()}
+            for column, text in zip(("src", "label", "trg"), edges[:3], strict=True):
+                data, offsets = text.packed()
+                arrays |= {
+                    f"{place}.{column}.data": data,
+                    f"{place}.{column}.offsets": offsets,
+                    f"{place}.{column}.kind": text.kind.copy(),
+                }
+        return arrays
+
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        """Take up a snapshot of an ingest of the same streams."""
+        if "greatest" not in arrays or arrays["greatest"].size != len(self.streams):
+            raise StateError("the snapshot of the ingest is of other streams than this query's")
+        self.frontier = int(arrays["frontier"][0])
+        for place, stream in enumerate(self.streams.values()):
+            stream.greatest = int(arrays["greatest"][place])
+            stream.is_open = bool(arrays["open"][place])
+            names = []
+            for column in ("src", "label", "trg"):
+                data, offsets, kind = (
+                    np.array(arrays[f"{place}.{column}.{part}"]) for part in ("data", "offsets", "kind")
+                )
+                names.append(Text(frozen(data), offsets[:-1], offsets[1:], kind))
+            edges = Edges(
+                names[0], names[1], names[2], np.array(arrays[f"{place}.ts"]), np.array(arrays[f"{place}.op"])
+            )
+            stream.runs = [edges] if edges.rows else []
+
+
+def _sorted(edges: Edges) -> Edges:
+    """The edges by time, those of equal time in the order in which they stand."""
+    ts = edges.ts
+    if (ts[1:] >= ts[:-1]).all():
+        return edges
+    return edges.take(np.argsort(ts, kind="stable"))
+
+
+def _cut(runs: list[Edges], frontier: int) -> tuple[list[Edges], list[Edges]]:
+    """What of the runs is released, and what waits on."""
+    ready: list[Edges] = []
+    waiting: list[Edges] = []
+    for run in runs:
+        place = int(np.searchsorted(run.ts, frontier, side="right"))
+        if place:
+            ready.append(run if place == run.rows else run.take(slice(None, place)))
+        if place < run.rows:
+            waiting.append(run if place == 0 else run.take(slice(place, None)))
+        # Runs of like size are merged, so that many small chunks leave few runs, and no edge is moved often.
+        while len(waiting) > 1 and waiting[-2].rows < 2 * waiting[-1].rows:
+            waiting[-2:] = [_sorted(concat_edges(waiting[-2:]))]
+    return ready, waiting
