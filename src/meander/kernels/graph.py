@@ -54,10 +54,14 @@ class Graph(NamedTuple):
 
 @kernel
 def mix(a: int, b: int, c: int) -> int:
-    """A spread of three non-negative numbers below 2**31, itself non-negative; no step overflows 63 bits."""
-    h = (np.int64(a) * 1_640_531_527) ^ (np.int64(b) * 1_103_515_245) ^ (np.int64(c) * 1_597_334_677)
-    h = ((h & 0x7FFFFFFF) * 2_045_197_649) ^ (h >> 31)
-    return h ^ (h >> 29)
+    """A spread of three numbers below 2**31, itself not negative; no step goes beyond 63 bits.
+
+    The middle of a product depends on all bits below it, so that is what is handed out.
+    """
+    h = np.int64(a) * 1_013_904_223 + np.int64(b) * 736_338_717 + np.int64(c) * 894_784_853
+    h ^= h >> 32
+    h = (h & 0x7FFFFFFF) * 2_045_197_649 + (h >> 31)
+    return (h ^ (h >> 32)) >> 12
 
 
 @kernel
