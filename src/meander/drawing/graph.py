@@ -6,7 +6,7 @@ name. The circle grows until every label has a place of its own along its edge.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import cos, hypot, pi, sin
@@ -70,7 +70,7 @@ def draw_graph(edges: Sequence[GraphEdge], answers: Sequence[GraphEdge] = (), ti
     while True:
         dots = _circle(names, radius)
         labels = {name: _name_box(name, dots[name]) for name in names}
-        curves = _curves(shown, dots)
+        curves = _curves(shown, dots, radius)
         taken = [*labels.values(), *((x - 9, y - 9, x + 9, y + 9) for x, y in dots.values())]
         places = None if _any_overlap(list(labels.values())) else _place_labels(curves, taken)
         if places is not None:
@@ -143,44 +143,46 @@ def _shown(name: str) -> str:
     return wrap(name, _NAME, 150.0, lines=1)[0]
 
 
-def _curves(shown: list[tuple[GraphEdge, str]], dots: dict[str, Point]) -> list[_Curve]:
-    """Edges between the same two vertices bend more and more towards the middle."""
-    beside: defaultdict[frozenset[str], int] = defaultdict(int)
+def _curves(shown: list[tuple[GraphEdge, str]], dots: dict[str, Point], radius: float) -> list[_Curve]:
+    """Edges between the same two vertices bend more and more towards the middle. All bends grow with the circle,
+    so that a large enough one has room for all labels."""
+    alike = Counter(frozenset((edge.src, edge.trg)) for edge, _ in shown)
+    beside: Counter[frozenset[str]] = Counter()
     curves = []
     for edge, color in shown:
-        start, end = dots[edge.src], dots[edge.trg]
         pair = frozenset((edge.src, edge.trg))
-        bend = _BEND * beside[pair]
+        place, count = beside[pair], alike[pair]
         beside[pair] += 1
-        text = wrap(edge.text, _LABEL, 220.0, lines=1)[0]
+        start, end = dots[edge.src], dots[edge.trg]
         if edge.src == edge.trg:
-            length = hypot(*start) or 1.0
-            inward = (-start[0] / length, -start[1] / length)
-            depth = 130.0 + 1.6 * bend
-            tip = (start[0] + inward[0] * depth, start[1] + inward[1] * depth)
-            side = (-inward[1] * 30, inward[0] * 30)
-            # A loop is a narrow leaf: its two ends lie on both sides of the vertex.
-            curves.append(
-                _Curve(
-                    (start[0] + side[0] / 5, start[1] + side[1] / 5),
-                    (tip[0], tip[1]),
-                    (start[0] - side[0] / 5, start[1] - side[1] / 5),
-                    color,
-                    text,
-                )
-            )
-            continue
-        middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-        normal = (start[1] - end[1], end[0] - start[0])
-        length = hypot(*normal) or 1.0
-        inward_sign = 1.0 if normal[0] * -middle[0] + normal[1] * -middle[1] >= 0 else -1.0
-        if abs(middle[0]) + abs(middle[1]) < 1e-6:  # a diameter has two sides: take both in turn
-            bend = (bend + _BEND) / 2 * (1 if beside[pair] % 2 else -1) if bend else 0.0
-            inward_sign = 1.0 if edge.src < edge.trg else -1.0
-        push = 2 * bend * inward_sign / length
-        control = (middle[0] + normal[0] * push, middle[1] + normal[1] * push)
-        curves.append(_Curve(start, control, end, color, text))
+            start, control, end = _loop(start, 2 * radius * (place + 1) / (count + 1))
+        else:
+            control = _control(start, end, place * min(_BEND * radius / 100, 1.2 * radius / count), place)
+        curves.append(_Curve(start, control, end, color, wrap(edge.text, _LABEL, 220.0, lines=1)[0]))
     return curves
+
+
+def _loop(dot: Point, depth: float) -> tuple[Point, Point, Point]:
+    """A narrow leaf from a vertex inwards and back."""
+    length = hypot(*dot) or 1.0
+    inward_x, inward_y = -dot[0] / length, -dot[1] / length
+    side_x, side_y = -inward_y * 5, inward_x * 5
+    tip = (dot[0] + inward_x * depth, dot[1] + inward_y * depth)
+    return (dot[0] + side_x, dot[1] + side_y), tip, (dot[0] - side_x, dot[1] - side_y)
+
+
+def _control(start: Point, end: Point, bend: float, place: int) -> Point:
+    """The control point of a curve whose middle is `bend` away from the straight line, towards the center; on a
+    diameter, which has the center on both sides, to the one and the other in turn."""
+    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    normal = (start[1] - end[1], end[0] - start[0])
+    length = hypot(*normal) or 1.0
+    inward = 1.0 if normal[0] * middle[0] + normal[1] * middle[1] <= 0 else -1.0
+    if hypot(*middle) < length * 1e-9:
+        inward = (1.0 if start < end else -1.0) * (1 if place % 2 else -1)
+        bend = bend * ((place + 1) // 2) / max(1, place)
+    push = 2 * bend * inward / length
+    return (middle[0] + normal[0] * push, middle[1] + normal[1] * push)
 
 
 def _place_labels(curves: list[_Curve], taken: list[Rectangle]) -> list[Rectangle] | None:

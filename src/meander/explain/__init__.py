@@ -12,9 +12,10 @@ from meander.errors import ArgumentError
 from meander.explain.sections import Section, as_text
 from meander.explain.stages import STAGES, Explanation
 from meander.explain.warnings import Warning, warnings_of
+from meander.syntax import to_datalog
 from meander.syntax.query import RegularQuery
 
-__all__ = ["STAGES", "Explanation", "Section", "Warning", "as_text", "explain", "warnings_of"]
+__all__ = ["STAGES", "Explanation", "Section", "Warning", "as_text", "explain", "sections", "warnings_of"]
 
 
 def explain(
@@ -38,6 +39,9 @@ def sections(explanation: Explanation, stage: str | None = None) -> list[Section
     """The sections of one stage, or of all of them, the state and the warnings."""
     if stage is not None and stage not in STAGES:
         raise ArgumentError(f"unknown stage {stage!r}", hint=f"stages are {', '.join(STAGES)}")
+    if stage == "query":
+        # Datalog and nothing else, so that it can be written to a file and run.
+        return [Section("", to_datalog(explanation.query).rstrip())]
     if stage is not None:
         return explanation.stage(stage)
     everything = [section for name in STAGES for section in explanation.stage(name, brief=True)]

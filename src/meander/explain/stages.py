@@ -8,8 +8,9 @@ from functools import cached_property
 from meander.algebra.nodes import Plan
 from meander.algebra.printing import notation, tree
 from meander.algebra.translate import translate
+from meander.drawing import draw_plan
 from meander.errors import ArgumentError
-from meander.explain.physical import physical_plan, physical_text
+from meander.explain.physical import draw_physical, physical_plan, physical_text
 from meander.explain.sections import Section, counted, indent
 from meander.explain.state import state_held
 from meander.explain.warnings import warnings_of
@@ -103,13 +104,16 @@ class Explanation:
                 return [Section("Physical plan", physical_text(self.physical, self.unit)), self._state()]
         raise ArgumentError(f"unknown stage {name!r}", hint=f"stages are {', '.join(STAGES)}")
 
-    def drawn(self, stage: str | None) -> tuple[dict[str, Plan], str]:
-        """The plans that a picture of a stage shows, and what to call them: the canonical ones up to the
-        logical stage, those to run after it."""
+    def draw(self, stage: str | None = None, name: str = "") -> str:
+        """The SVG of a stage: the canonical plan up to the logical one, then the plan that runs, and at last
+        its operators. `name` is the query's, for the title."""
+        prefix = f"{name}: " if name else ""
+        if stage == "physical":
+            return draw_physical(self.physical, f"{prefix}operators", self.unit)
         if stage in (None, "query", "logical") and self.plan is None:
-            return self.canonical, "canonical plan"
-        numbers = ", ".join(str(number) for number in self.chosen.values())
-        return self.to_run, f"plan {numbers}"
+            return draw_plan(self.canonical, f"{prefix}canonical plan", unit=self.unit)
+        numbers = ", ".join(str(number) for number in dict.fromkeys(self.chosen.values()))
+        return draw_plan(self.to_run, f"{prefix}plan {numbers}", unit=self.unit)
 
     def warnings(self) -> Section:
         """The warnings about the query, or that there are none."""

@@ -1,0 +1,48 @@
+"""The command: `meander run | explain | bench | demo`.
+
+Exit status 0; 1 where a run failed; 2 for a bad query or bad arguments, with the message on standard error. What
+is asked for goes to standard output, everything else to standard error. What takes long to import is imported by
+the command that needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from meander.cli.commands import app
+from meander.cli.terminal import print_error, print_note
+from meander.errors import MeanderError
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command and end the process with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show ⋈ gets an escape instead of an error.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(prog_name="meander")
+    except MeanderError as error:
+        _end(error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read the output has left: nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get("MEANDER_DEBUG"):
+            raise
+        print_note(f"error: unexpected {type(error).__name__}: {error}")
+        print_note("hint: this is a fault of meander; MEANDER_DEBUG=1 shows where it happened")
+        sys.exit(1)
+
+
+def _end(error: MeanderError) -> None:
+    if os.environ.get("MEANDER_DEBUG"):
+        raise error
+    print_error(error)
+    sys.exit(error.exit_status)

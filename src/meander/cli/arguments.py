@@ -1,0 +1,121 @@
+"""What a person gives on the command line, made into what the program needs, or refused with what is accepted."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from meander.errors import ArgumentError, MeanderError
+from meander.syntax.durations import parse_duration
+
+LANGUAGES = {".dl": "datalog", ".gcore": "gcore"}
+_LONGEST_QUERY_FILE = 16 * 2**20
+_SIZES = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_QUERY_WORDS = re.compile(r"<-|\b(stream|construct|match|path|graph\s+view)\b[\s\S]*[(:]", re.IGNORECASE)
+
+
+def read_query(argument: str) -> tuple[str, str | None]:
+    """The text of a query, and its language where the ending of its file tells.
+
+    `argument` is the path of a file, `-` for standard input, or the text itself.
+    """
+    if argument == "-":
+        return _decode(sys.stdin.buffer.read(_LONGEST_QUERY_FILE + 1), "standard input"), None
+    path = Path(argument)
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # too long for a path, or with a NUL in it
+        exists = False
+    if not exists:
+        if _QUERY_WORDS.search(argument):
+            return argument, None
+        raise ArgumentError(
+            f"there is no query file {argument!r}" if argument else "the query is empty",
+            hint="a query is the path of a .dl or .gcore file, - for standard input, or the text itself",
+        )
+    if path.is_dir():
+        raise ArgumentError(f"{argument} is a folder", hint="name one of the query files in it")
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LONGEST_QUERY_FILE + 1)
+    except OSError as error:
+        raise ArgumentError(f"the query file {argument} cannot be read: {error.strerror}") from None
+    return _decode(content, argument), LANGUAGES.get(path.suffix.lower())
+
+
+def _decode(content: bytes, name: str) -> str:
+    if len(content) > _LONGEST_QUERY_FILE or b"\0" in content:
+        raise ArgumentError(
+            f"{name} is no query text", hint="is this a data file? Those are given by --stream"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ArgumentError(
+            f"{name} is not UTF-8 text: byte {content[error.start]:#04x} in line {line}",
+            hint="save the query as UTF-8",
+        ) from None
+
+
+def read_streams(given: Sequence[str], streams: Sequence[str]) -> dict[str, str]:
+    """Where each of a query's `streams` comes from: `NAME=PATH` for each, or one `PATH` for an only stream."""
+    paths: dict[str, str] = {}
+    for option in given:
+        name, equals, path = option.partition("=")
+        if not equals or re.search(r"[/\\:]", name):
+            name, path = "", option
+        if not name:
+            if len(streams) != 1:
+                raise ArgumentError(
+                    f"--stream {option} does not say which stream it is",
+                    hint=f"the query has the streams {', '.join(streams)}: write --stream {streams[0]}={path}",
+                )
+            name = streams[0]
+        if not path:
+            raise ArgumentError(f"--stream {option} has no path", hint=f"write --stream {name}=PATH")
+        if name not in streams:
+            raise ArgumentError(
+                f"the query has no stream {name}", hint=f"its streams are {', '.join(streams)}"
+            )
+        if name in paths:
+            raise ArgumentError(f"the stream {name} is given twice", hint="a folder may hold several files")
+        paths[name] = path
+    missing = [name for name in streams if name not in paths]
+    if missing:
+        raise ArgumentError(
+            f"no data for the stream{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+            hint="add " + " ".join(f"--stream {name}=PATH" for name in missing),
+        )
+    return {name: paths[name] for name in streams}
+
+
+def one_of(option: str, value: str, accepted: Sequence[str]) -> str:
+    """`value`, if it is among those accepted."""
+    if value not in accepted:
+        raise ArgumentError(f"{option} cannot be {value!r}", hint=f"accepted: {', '.join(accepted)}")
+    return value
+
+
+def read_duration(option: str, value: str, unit: str) -> int:
+    """A duration in the unit of the streams."""
+    try:
+        return parse_duration(value, unit)
+    except MeanderError as error:
+        raise ArgumentError(f"{option}: {error.message}", hint=error.hint) from None
+
+
+def read_size(option: str, value: str) -> int:
+    """A size in bytes, in powers of 1024: `4GB`, `512 MB`, `1.5g`, `1000000`."""
+    found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{1,6})?)\s*([kmgt]?i?b?)\s*", value, re.IGNORECASE)
+    size = 0.0
+    if found is not None:
+        letter = found[2].upper().replace("I", "").rstrip("B")
+        size = float(found[1]) * _SIZES[letter + "B"]
+    if size < 1:
+        raise ArgumentError(
+            f"{option} cannot be {value!r}", hint="accepted: a size such as 4GB, 512MB or 1000000"
+        )
+    return int(size)

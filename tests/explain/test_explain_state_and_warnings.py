@@ -1,0 +1,130 @@
+"""What a query will hold, and what is odd about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from meander.errors import ArgumentError, QueryError
+from meander.explain import explain, warnings_of
+from meander.explain.stages import Explanation
+from meander.explain.state import state_held
+from meander.syntax import parse
+
+
+def messages(text: str, unit: str = "s") -> list[str]:
+    return [warning.message for warning in warnings_of(parse(text, unit=unit), unit)]
+
+
+def state(text: str) -> list[str]:
+    return state_held(Explanation(text).canonical.values())
+
+
+def test_a_plain_query_has_no_warning() -> None:
+    assert messages("STREAM s WINDOW 24h SLIDE 1h Answer(x, y) <- a+(x, z), b(z, y).") == []
+
+
+def test_a_slide_that_does_not_divide_the_window_is_fine() -> None:
+    assert messages("STREAM s WINDOW 24h SLIDE 7h Answer(x, y) <- a(x, y).") == []
+
+
+def test_a_slide_longer_than_the_window_loses_edges() -> None:
+    assert messages("STREAM s WINDOW 1h SLIDE 4h Answer(x, y) <- a(x, y).") == [
+        "the slide of s (4h) is longer than its window (1h): edges in the last 3h of each slide never become valid, "
+        "75% of all times"
+    ]
+
+
+@pytest.mark.parametrize(("window", "unit"), [("3650d", "s"), ("3650d", "us"), ("400000000", "s")])
+def test_a_window_of_decades_bounds_nothing(window: str, unit: str) -> None:
+    found = messages(f"STREAM s WINDOW {window} Answer(x, y) <- a(x, y).", unit)
+    assert len(found) == 1
+    assert "hardly any edge will expire" in found[0]
+
+
+def test_a_body_in_two_parts_is_a_cross_product() -> None:
+    assert messages("STREAM s WINDOW 9 Answer(x, u) <- a(x, y), (b/c)(u, v), d+(v, w).") == [
+        "the body of Answer is a cross product: no variable ties a(x, y) to (b/c)(u, v) and d+(v, w), "
+        "so every match of one meets every match of the other"
+    ]
+
+
+def test_a_later_atom_may_tie_earlier_ones_together() -> None:
+    assert messages("STREAM s WINDOW 9 Answer(x, u) <- a(x, y), b(u, v), c(y, v).") == []
+
+
+def test_a_vertex_does_not_tie_atoms_together() -> None:
+    assert len(messages('STREAM s WINDOW 9 Answer(x, y) <- a("alice", x), a("alice", y).')) == 1
+
+
+def test_a_fact_between_two_vertices_multiplies_nothing() -> None:
+    assert messages('STREAM s WINDOW 9 Answer(x, y) <- a(x, y), b("alice", "bob").') == []
+
+
+def test_an_unused_stream_and_an_unread_rule_are_named() -> None:
+    text = "STREAM s WINDOW 9\nSTREAM t WINDOW 9\nD(x, y) <- s.a(x, y).\nAnswer(x, y) <- s.b(x, y)."
+    assert messages(text) == [
+        "the stream t is declared and read by no rule",
+        "D is read by nothing: the result is Answer, and does not build on it",
+    ]
+
+
+def test_a_warning_marks_its_place() -> None:
+    text = "STREAM s WINDOW 9\nSTREAM t WINDOW 9\nAnswer(x, y) <- s.b(x, y)."
+    [warning] = warnings_of(parse(text))
+    assert warning.show(text).splitlines()[1:] == ["   2 | STREAM t WINDOW 9", "     | ^^^^^^^^^^^^^^^^^"]
+
+
+def test_warnings_stand_in_the_explanation() -> None:
+    assert "declared and read by no rule" in explain(
+        "STREAM s WINDOW 9 STREAM t WINDOW 9 Answer(x, y) <- s.b(x, y)."
+    )
+
+
+def test_state_names_streams_labels_and_how_long_edges_stay() -> None:
+    [edges, *_] = state("STREAM s WINDOW 24h SLIDE 1h Answer(x, y) <- likes(x, z), posts(z, y).")
+    assert edges == "s: edges likes and posts, each for more than 23h and at most 1d from its time on"
+
+
+def test_a_slide_of_one_keeps_every_edge_for_the_whole_window() -> None:
+    assert state("STREAM s WINDOW 30 Answer(x, y) <- a(x, y).") == [
+        "s: edges a, each for 30s from its time on"
+    ]
+
+
+def test_state_says_what_a_closure_is_over() -> None:
+    held = state("STREAM s WINDOW 9 D(x, y) <- a(x, z), b(z, y). Answer(x, y) <- D+(x, y) as P.")
+    assert held[1] == "D: its answers, each once, found by joining a and b; nothing in between"
+    assert held[2].startswith("P: closure D+ over D, a tree from every vertex where one begins")
+
+
+def test_a_closure_from_a_given_vertex_keeps_one_tree() -> None:
+    held = state('STREAM s WINDOW 9 Answer(x) <- a+("alice", x) as P.')
+    assert any("a tree from the vertex alice" in line for line in held)
+
+
+def test_a_bounded_path_is_no_closure() -> None:
+    assert "P: paths a{2,4} over a" in "\n".join(
+        state("STREAM s WINDOW 9 Answer(x, y) <- a{2,4}(x, y) as P.")
+    )
+
+
+def test_plans_that_share_everything_twice_are_explained_all_the_same() -> None:
+    rules = ["D0(x, y) <- a(x, y), b(x, y)."]
+    rules += [f"D{n}(x, y) <- D{n - 1}(x, z), D{n - 1}(z, y)." for n in range(1, 25)]
+    text = "STREAM s WINDOW 9\n" + "\n".join(rules) + "\nAnswer(x, y) <- D24(x, y)."
+    assert "too long for one line" in explain(text, "logical")
+
+
+def test_an_unknown_stage_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(ArgumentError, match="stages are query, logical, plans, physical"):
+        explain("STREAM s WINDOW 9 Answer(x, y) <- a(x, y).", "final")
+
+
+def test_an_unknown_plan_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(ArgumentError, match="its plans are 0 to"):
+        explain("STREAM s WINDOW 9 Answer(x, y) <- a(x, y).", "plans", plan=99)
+
+
+def test_a_bad_query_is_refused_as_anywhere() -> None:
+    with pytest.raises(QueryError):
+        explain("STREAM s WINDOW 0 Answer(x, y) <- a(x, y).")
