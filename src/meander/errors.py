@@ -55,13 +55,13 @@ class QueryError(MeanderError):
         self.accepted = accepted
 
     def __str__(self) -> str:
-        parts = [self.message]
+        parts = [_printable(self.message)]
         if self.span is not None and self.text:
             parts.append(mark(self.text, self.span))
         if self.accepted:
             parts.append("accepted here: " + ", ".join(self.accepted))
         if self.hint:
-            parts.append("hint: " + self.hint)
+            parts.append("hint: " + _printable(self.hint))
         return "\n".join(parts)
 
 
@@ -115,3 +115,10 @@ def _columns(part: str) -> str:
 
 def _shown_width(part: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in part)
+
+
+def _printable(message: str) -> str:
+    """The message with what a name in it may hide (control characters, odd spaces) written as an escape."""
+    return "".join(
+        character if character.isprintable() else f"\\u{ord(character):04x}" for character in message
+    )

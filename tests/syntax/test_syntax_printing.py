@@ -16,11 +16,6 @@ from meander.syntax.query import Label, PathExpr, RegularQuery
 @given(regular_queries())
 def test_a_printed_query_parses_to_itself(query: RegularQuery) -> None:
     check_query(query)
-    assert parse(to_datalog(query), language="datalog") == query
-
-
-@given(regular_queries())
-def test_a_printed_query_is_taken_for_datalog(query: RegularQuery) -> None:
     assert parse(to_datalog(query)) == query
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, Unexp
 
 from meander.errors import QueryError, Span
 
-MAX_CHARACTERS = 100_000
+MAX_CHARACTERS = 50_000
 """The longest query text."""
 
 _SKIPPED = re.compile(r"""[%#][^\n]*|`(?:[^`\r\n]|``)+`|"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*'""")
@@ -221,27 +221,31 @@ def _misspelt_keyword(progress: _Progress, token: Token) -> QueryError | None:
     The word is the token that does not fit, or the one before it: `STREAM s WINDWO 24h` reads WINDWO as
     the head of a rule and stumbles over 24h, `WINDOW 24 SLIED 1` reads SLIED as a unit and stumbles over 1.
     """
-    candidates = [(str(token), span_of(token), progress.accepted)]
+    keywords = progress.language.keywords
+    candidates: list[tuple[str, Span, Callable[[], set[str]]]] = [
+        (str(token), span_of(token), lambda: progress.accepted)
+    ]
     if progress.tokens:
         last = progress.tokens[-1]
         word = re.search(r"[^\W\d]\w*$", last)
         end = span_of(last).end
         if last.type == "NAME":
-            candidates.append((last, span_of(last), progress.accepted_instead_of_last()))
+            candidates.append((str(last), span_of(last), progress.accepted_instead_of_last))
         elif last.type == "DURATION" and word:
-            candidates.append((word[0], Span(end - len(word[0]), end), progress.accepted))
-    for word_text, span, terminals in candidates:
-        keywords = [
-            progress.language.keywords[name] for name in terminals if name in progress.language.keywords
-        ]
-        close = difflib.get_close_matches(word_text[:40].upper(), keywords, n=1, cutoff=0.7)
-        if close and close[0] != word_text.upper():
+            candidates.append((word[0], Span(end - len(word[0]), end), lambda: progress.accepted))
+    for written, span, accepted in candidates:
+        close = difflib.get_close_matches(written[:40].upper(), keywords.values(), n=3, cutoff=0.7)
+        if not close or written.upper() in close:
+            continue
+        terminals = accepted()
+        fitting = [word for word in close if any(keywords.get(name) == word for name in terminals)]
+        if fitting:
             return QueryError(
-                f"unknown keyword {word_text}",
+                f"unknown keyword {written}",
                 text=progress.text,
                 span=span,
                 accepted=progress.phrases(terminals),
-                hint=f"did you mean {close[0]}?",
+                hint=f"did you mean {fitting[0]}?",
             )
     return None
 
