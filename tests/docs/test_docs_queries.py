@@ -1,0 +1,36 @@
+"""Every query in the documentation is what it says: one that parses, or one that is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from meander.errors import QueryError
+from meander.explain import explain
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"^(<!-- (?P<mark>[\w ]+) -->\n)?```(?P<language>dl|gcore)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+LANGUAGES = {"dl": "datalog", "gcore": "gcore"}
+
+BLOCKS = [
+    pytest.param(found["text"], LANGUAGES[found["language"]], found["mark"], id=f"{page.name}-{number}")
+    for page in PAGES
+    if page.exists()
+    for number, found in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")), start=1)
+]
+
+
+@pytest.mark.parametrize(("text", "language", "mark"), BLOCKS)
+def test_a_query_in_the_documentation_is_accepted_or_refused_as_it_says(
+    text: str, language: str, mark: str | None
+) -> None:
+    if mark == "wrong":
+        with pytest.raises(QueryError):
+            explain(text, language=language)
+    else:
+        assert "Warnings\n  none" in explain(text, language=language)
