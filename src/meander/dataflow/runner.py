@@ -1,0 +1,59 @@
+"""The in-process runner: sources, ingest and dataflow in one loop.
+
+Of several streams the one whose clock is furthest behind is read next, so that little waits for the others.
+Where a source breaks, what it gave before is processed as far as all streams have come, and then the error is
+raised: no answer is made from half of what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from meander.dataflow.answers import Answers
+from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.edges import Reject
+from meander.dataflow.ingest import Ingest
+from meander.dataflow.tabular import Chunk
+from meander.errors import InputError
+from meander.physical.plan import Result
+
+Note = Callable[[Dataflow, int, int], None]
+"""Told after each chunk: the dataflow, how many edges it brought, and how many of its rows were rejected."""
+
+
+def run_local(
+    dataflow: Dataflow,
+    sources: Mapping[str, Iterator[Chunk]],
+    *,
+    lateness: int = 0,
+    reject: Callable[[list[Reject]], None] = lambda rejects: None,
+    note: Note = lambda dataflow, edges, rejected: None,
+) -> Iterator[tuple[Result, Answers]]:
+    """Answer all queries of a dataflow over bounded sources; the answers of each batch as they come."""
+    ingest = Ingest(tuple(sources), lateness=lateness)
+    reading = dict(sources)
+    reached = dict.fromkeys(sources, -1)
+    broken: InputError | None = None
+    while reading and broken is None:
+        name = min(reading, key=reached.__getitem__)
+        rejects: list[Reject] = []
+        count = 0
+        try:
+            chunk = next(reading[name], None)
+            if chunk is None:
+                del reading[name]
+                ingest.close(name)
+            else:
+                edges, rejects = chunk
+                count = edges.rows
+                if count:
+                    reached[name] = max(reached[name], int(edges.ts.max()))
+                    rejects = rejects + ingest.push(name, edges)
+        except InputError as error:
+            broken = error
+        if rejects:
+            reject(rejects)
+        yield from dataflow.process(*ingest.release())
+        note(dataflow, count, len(rejects))
+    if broken is not None:
+        raise broken
