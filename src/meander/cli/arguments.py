@@ -60,8 +60,11 @@ def _decode(content: bytes, name: str) -> str:
         ) from None
 
 
-def read_streams(given: Sequence[str], streams: Sequence[str]) -> dict[str, str]:
-    """Where each of a query's `streams` comes from: `NAME=PATH` for each, or one `PATH` for an only stream."""
+def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[str]) -> dict[str, str]:
+    """Where each of a query's `needed` streams comes from: `NAME=PATH` for each, or one `PATH` for an only one.
+
+    `streams` are all that the query declares; data for one that its plan does not read is let pass.
+    """
     paths: dict[str, str] = {}
     for option in given:
         name, equals, path = option.partition("=")
@@ -83,13 +86,13 @@ def read_streams(given: Sequence[str], streams: Sequence[str]) -> dict[str, str]
         if name in paths:
             raise ArgumentError(f"the stream {name} is given twice", hint="a folder may hold several files")
         paths[name] = path
-    missing = [name for name in streams if name not in paths]
+    missing = [name for name in needed if name not in paths]
     if missing:
         raise ArgumentError(
             f"no data for the stream{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
             hint="add " + " ".join(f"--stream {name}=PATH" for name in missing),
         )
-    return {name: paths[name] for name in streams}
+    return {name: paths[name] for name in needed}
 
 
 def one_of(option: str, value: str, accepted: Sequence[str]) -> str:
@@ -105,6 +108,13 @@ def read_duration(option: str, value: str, unit: str) -> int:
         return parse_duration(value, unit)
     except MeanderError as error:
         raise ArgumentError(f"{option}: {error.message}", hint=error.hint) from None
+
+
+def read_seconds(option: str, value: str) -> float:
+    """A duration of wall time in seconds; a bare number is in seconds."""
+    return (
+        read_duration(option, value + "s" if re.fullmatch(r"[0-9.]+", value.strip()) else value, "us") / 1e6
+    )
 
 
 def read_size(option: str, value: str) -> int:

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from meander.cli.arguments import one_of, read_query
+from meander.cli.arguments import (
+    one_of,
+    read_duration,
+    read_query,
+    read_seconds,
+    read_size,
+    read_streams,
+)
 from meander.cli.terminal import print_sections, print_warning
 from meander.errors import ArgumentError
 from meander.syntax.durations import UNITS
@@ -42,9 +49,12 @@ OperatorOption = Annotated[
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        typer.echo(f"meander {version('meander')}")
+        try:
+            typer.echo(f"meander {version('meander')}")
+        except PackageNotFoundError:
+            typer.echo("meander from a source tree, not installed")
         raise typer.Exit()
 
 
@@ -102,3 +112,107 @@ def _name_of(query: str) -> str:
         return Path(query).name if query != "-" and Path(query).is_file() else ""
     except (OSError, ValueError):
         return ""
+
+
+@app.command()
+def run(
+    query: QueryArgument,
+    stream: Annotated[
+        list[str],
+        typer.Option(
+            "--stream",
+            metavar="NAME=PATH",
+            help="Where a stream's edges are: a .tsv, .csv, .jsonl or .parquet file (.gz accepted), a folder of "
+            "such, or kafka://host:port/topic. With one stream, NAME= may be left out.",
+        ),
+    ],
+    out: Annotated[
+        str, typer.Option("--out", metavar="PATH", help="Where answers go: .jsonl, .parquet, a folder, or -.")
+    ],
+    runner: Annotated[
+        str, typer.Option("--runner", metavar="spark|local", help="Who does the work.")
+    ] = "spark",
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="DIR", help="Where a run can be taken up again (spark)."),
+    ] = None,
+    cells: Annotated[
+        int, typer.Option("--cells", metavar="N", min=1, help="Parts to split the work into (spark).")
+    ] = 1,
+    paths: Annotated[bool, typer.Option("--paths", help="Give the path that proves each answer.")] = False,
+    mode: Annotated[
+        str,
+        typer.Option("--mode", metavar="intervals|changes", help="Intervals, or when answers begin and end."),
+    ] = "intervals",
+    lateness: Annotated[
+        str, typer.Option("--lateness", metavar="DUR", help="How late an edge may come after a newer one.")
+    ] = "0",
+    rejects: Annotated[
+        str | None, typer.Option("--rejects", metavar="PATH", help="Where edges that cannot be used go.")
+    ] = None,
+    time_unit: UnitOption = "s",
+    plan: PlanOption = None,
+    path_operator: OperatorOption = "auto",
+    batch_rows: Annotated[
+        int | None, typer.Option("--batch-rows", metavar="N", min=1, help="Edges taken in at a time.")
+    ] = None,
+    idle: Annotated[
+        str,
+        typer.Option(
+            "--idle", metavar="DUR", help="After how long a silent stream no longer holds others back."
+        ),
+    ] = "1m",
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="The most memory for state, such as 4GB.")
+    ] = None,
+) -> None:
+    """Answer a query over streams of edges."""
+    from meander.cli.running import MODES, RUNNERS, Request, run_in_process, run_on_spark, streams_read
+    from meander.physical.plan import PATH_OPERATORS
+    from meander.syntax import parse
+
+    one_of("--runner", runner, RUNNERS)
+    one_of("--mode", mode, MODES)
+    one_of("--time-unit", time_unit, UNITS)
+    one_of("--path-operator", path_operator, PATH_OPERATORS)
+    if runner == "local" and (checkpoint is not None or cells != 1):
+        option = "--checkpoint" if checkpoint is not None else "--cells"
+        raise ArgumentError(f"{option} needs Spark", hint="leave it out, or use --runner spark")
+    text, language = read_query(query)
+    regular = parse(text, language=language, unit=time_unit)
+    request = Request(
+        text=text,
+        query=regular,
+        streams=read_streams(stream, [one.name for one in regular.streams], streams_read(regular)),
+        out=out,
+        rejects=rejects,
+        paths=paths,
+        mode=mode,
+        lateness=read_duration("--lateness", lateness, time_unit),
+        time_unit=time_unit,
+        plan=plan,
+        path_operator=path_operator,
+        batch_rows=batch_rows,
+        idle=read_seconds("--idle", idle),
+        memory=read_size("--memory", memory) if memory is not None else None,
+        checkpoint=checkpoint,
+        cells=cells,
+    )
+    if runner == "local":
+        run_in_process(request)
+    else:
+        run_on_spark(request)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+)
+def bench(context: typer.Context) -> None:
+    """Measure meander, and what one would use instead."""
+    raise ArgumentError("the benchmark is not part of this version of meander")
+
+
+@app.command()
+def demo() -> None:
+    """Answer a small query over a small stream, and show how."""
+    raise ArgumentError("the demonstration is not part of this version of meander")

@@ -6,6 +6,7 @@ import sys
 import time
 
 from meander.cli.terminal import is_terminal, print_note
+from meander.dataflow.state import format_bytes
 
 _BETWEEN = 0.25
 
@@ -44,13 +45,5 @@ class Progress:
         rejected = f"{self.rejects:,} rejected, " if self.rejects else ""
         return (
             f"{self.edges:,} edges ({self.edges / seconds:,.0f}/s), {rejected}{self.answers:,} answers, "
-            f"{_bytes(self.state)} of state, {seconds:.1f} s"
+            f"{format_bytes(self.state)} of state, {seconds:.1f} s"
         )
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1024:
-            break
-        size /= 1024
-    return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"

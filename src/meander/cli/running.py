@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from meander.algebra.nodes import WScan
+from meander.algebra.printing import walk
+from meander.algebra.translate import translate
 from meander.cli.progress import Progress
 from meander.errors import ArgumentError
+from meander.syntax.query import RegularQuery
 
 RUNNERS = ("spark", "local")
 MODES = ("intervals", "changes")
@@ -17,6 +21,7 @@ class Request:
     """What to run: a query's text, where its streams come from, where its answers go, and how."""
 
     text: str
+    query: RegularQuery
     streams: dict[str, str]
     out: str
     rejects: str | None
@@ -31,6 +36,14 @@ class Request:
     memory: int | None
     checkpoint: str | None
     cells: int
+
+
+def streams_read(query: RegularQuery) -> list[str]:
+    """The streams that the plans of a query's results scan, as declared."""
+    scanned = {
+        node.stream for plan in translate(query).values() for node in walk(plan) if isinstance(node, WScan)
+    }
+    return [stream.name for stream in query.streams if stream.name in scanned]
 
 
 def run_on_spark(request: Request) -> None:
@@ -69,3 +82,8 @@ def run_on_spark(request: Request) -> None:
         run.stop()
         raise
     progress.finish()
+
+
+def run_in_process(request: Request) -> None:
+    """Answer the query in this process."""
+    raise ArgumentError("the local runner is not part of this version of meander")
