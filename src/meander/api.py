@@ -5,7 +5,7 @@ for answer in meander.run(text, [("ann", "follows", "bob", 1), …], paths=True)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike, fspath
 from typing import Any
 
@@ -27,7 +27,8 @@ from meander.rewrite import enumerate_plans
 from meander.syntax import parse
 from meander.syntax.durations import parse_duration
 
-Edges = Iterable[tuple[Any, ...]] | pa.Table | str | PathLike[str]
+Edges = Any
+"""Tuples, a pyarrow Table, or the path of a file or folder."""
 
 
 def run(
@@ -98,7 +99,8 @@ def _by_stream(edges: Edges | Mapping[str, Edges], names: list[str]) -> dict[str
     if not isinstance(edges, Mapping):
         if len(names) != 1:
             raise ArgumentError(
-                f"the query reads the streams {', '.join(names)}\nhint: give the edges of each, as a mapping from its name"
+                f"the query reads the streams {', '.join(names)}\n"
+                "hint: give the edges of each, as a mapping from its name"
             )
         return {names[0]: edges}
     unknown = sorted(set(edges) - set(names))

@@ -143,7 +143,9 @@ class Dataflow:
         """The vertices that a constant of a query names: a number may be written as text in the stream."""
         if constant is None:
             return []
-        spellings = [constant, str(constant)] if isinstance(constant, int) else [constant]
+        spellings: list[str | int] = [constant]
+        if isinstance(constant, int):
+            spellings.append(str(constant))
         return [self.vertices.pin(spelling) for spelling in spellings]
 
     # -----------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ class TreePathOperator:
         self.roots = np.array(sorted(roots), np.int32)
         for column, dtype in _NODE_COLUMNS.items():
             store.array(column, LEAST_NODES, dtype)
-        store.array("index", 2 * LEAST_NODES, np.int32, -1)
+        store.array("slots", 2 * LEAST_NODES, np.int32, -1)
         store.array("first_node", 0, np.int32)
         store.array("counts", 1, np.int64)
         store.array("cursor", 8, np.int64)
@@ -193,7 +193,7 @@ class TreePathOperator:
         if not packing or self.forest.counts[NODES] > capacity // 2:
             for column in _NODE_COLUMNS:
                 self.store.grow(column, 2 * capacity)
-            self.store.array("index", 4 * capacity, np.int32, -1)
+            self.store.array("slots", 4 * capacity, np.int32, -1)
             self.bind()
             relink_nodes(self.forest, states)
         if self.first_path and packing:

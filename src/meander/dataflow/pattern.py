@@ -52,7 +52,7 @@ class AnswerTable:
         self.store = store
         store.array("answers.key", LEAST_ANSWERS, np.int32, width=arity)
         store.array("answers.exp", LEAST_ANSWERS, np.int64)
-        store.array("answers.index", 2 * LEAST_ANSWERS, np.int32, -1)
+        store.array("answers.slots", 2 * LEAST_ANSWERS, np.int32, -1)
         store.array("answers.counts", 1, np.int64)
         self.bind()
 
@@ -66,7 +66,7 @@ class AnswerTable:
         if self.answers.counts[0] > capacity // 2:
             self.store.grow("answers.key", 2 * capacity)
             self.store.grow("answers.exp", 2 * capacity)
-            self.store.array("answers.index", 4 * capacity, np.int32, -1)
+            self.store.array("answers.slots", 4 * capacity, np.int32, -1)
             self.bind()
             pack_answers(self.answers, horizon)
 
@@ -76,7 +76,12 @@ class AnswerTable:
 
 def program_arrays(operator: PatternOp, relations: Sequence[int]) -> Program:
     """A pattern's programs, as its kernel reads them."""
-    checks, steps, step_begin, scans, walks, atoms = [], [], [], [], [], []
+    checks: list[int] = []
+    steps: list[int] = []
+    step_begin: list[int] = []
+    scans: list[bool] = []
+    walks: list[int] = []
+    atoms: list[int] = []
     sides = {"src": BY_SRC, "trg": BY_TRG, None: -1}
     planned: tuple[PlannedProgram, ...] = operator.programs
     for program in planned:

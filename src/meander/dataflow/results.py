@@ -16,7 +16,7 @@ from meander.dataflow.vertices import Vertices
 from meander.kernels.changes import STARTS, Changes, mark_open, pack_changes, track_changes
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
 from meander.kernels.pattern import KeyedRows
-from meander.kernels.proofs import PathRows, Search, prove_records
+from meander.kernels.proofs import PathRows, Records, Search, prove_records
 from meander.physical.plan import Proof, Result
 
 LEAST_PATH_EDGES = 1024
@@ -107,9 +107,9 @@ class Prover:
             places = vertices.capacity * int(automaton.settings[0])
             if places > self.search.seen.size:
                 self.search = _new_search(places, self.search.vertex.size)
-            chosen = [np.ascontiguousarray(column[left]) for column in (src, trg, rows.ts, rows.exp, rows.op)]
+            asked = Records(*(column[left] for column in (src, trg, rows.ts, rows.exp)))
             while True:
-                status = prove_records(self.graph.graph, automaton, self.search, *chosen, out, cursor)
+                status = prove_records(self.graph.graph, automaton, self.search, asked, out, cursor)
                 if status == DONE:
                     break
                 if status == FULL_OUTPUT:

@@ -116,13 +116,13 @@ def track_changes(
                 return status
             cursor[2] = time
         at = find_answer(answers, rows.key[i])
-        entry = answers.index[at]
+        entry = answers.slots[at]
         if entry < 0 and rows.op[i] > 0:
             entry = answers.counts[0]
             if entry == answers.exp.size:
                 return FULL_TABLE
             answers.counts[0] = entry + 1
-            answers.index[at] = entry
+            answers.slots[at] = entry
             for position in range(rows.key.shape[1]):
                 answers.key[entry, position] = rows.key[i, position]
             answers.exp[entry] = 0
@@ -155,10 +155,10 @@ def pack_changes(answers: Answers, changes: Changes) -> None:
             changes.status[kept] = OPEN
             kept += 1
     answers.counts[0] = kept
-    answers.index[:] = -1
+    answers.slots[:] = -1
     changes.counts[STOPS] = 0
     for entry in range(kept):
-        answers.index[find_answer(answers, answers.key[entry])] = entry
+        answers.slots[find_answer(answers, answers.key[entry])] = entry
         push_stop(changes, answers.exp[entry], entry)
 
 

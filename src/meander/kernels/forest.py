@@ -52,7 +52,7 @@ class Forest(NamedTuple):
     parent: Array
     next_node: Array  # the list by (vertex, state)
     was: Array  # while a cut or an expiry is repaired: the expiry before it; else 0
-    index: Array  # open addressing: node or -1
+    slots: Array  # open addressing: node or -1
     first_node: Array  # by vertex * places + state
     counts: Array
 
@@ -73,10 +73,10 @@ class Queue(NamedTuple):
 @kernel
 def find_node(forest: Forest, root: int, vertex: int, state: int) -> int:
     """The node of a tree at (vertex, state), valid or not, or -1."""
-    mask = forest.index.size - 1
+    mask = forest.slots.size - 1
     at = mix(root, vertex, state) & mask
     while True:
-        node = forest.index[at]
+        node = forest.slots[at]
         if node < 0:
             return -1
         if forest.vertex[node] == vertex and forest.root[node] == root and forest.state[node] == state:
@@ -88,11 +88,11 @@ def find_node(forest: Forest, root: int, vertex: int, state: int) -> int:
 def link_node(forest: Forest, node: int, states: int) -> None:
     """Put a node, whose columns are set, into the index and its list."""
     root, vertex, state = forest.root[node], forest.vertex[node], forest.state[node]
-    mask = forest.index.size - 1
+    mask = forest.slots.size - 1
     at = mix(root, vertex, state) & mask
-    while forest.index[at] >= 0:
+    while forest.slots[at] >= 0:
         at = (at + 1) & mask
-    forest.index[at] = node
+    forest.slots[at] = node
     place = vertex * states + state
     forest.next_node[node] = forest.first_node[place]
     forest.first_node[place] = node
@@ -116,7 +116,7 @@ def add_node(forest: Forest, root: int, vertex: int, state: int, states: int) ->
 @kernel
 def relink_nodes(forest: Forest, states: int) -> None:
     """Build the index and the lists anew from the columns."""
-    forest.index[:] = -1
+    forest.slots[:] = -1
     forest.first_node[:] = -1
     for node in range(forest.counts[NODES]):
         link_node(forest, node, states)

@@ -61,7 +61,7 @@ def mix(a: int, b: int, c: int) -> int:
     h = np.int64(a) * 1_013_904_223 + np.int64(b) * 736_338_717 + np.int64(c) * 894_784_853
     h ^= h >> 32
     h = (h & 0x7FFFFFFF) * 2_045_197_649 + (h >> 31)
-    return (h ^ (h >> 32)) >> 12
+    return int((h ^ (h >> 32)) >> 12)
 
 
 @kernel

@@ -29,8 +29,9 @@ def _cache_folder() -> str:
     return str(Path(home) / "meander" / "kernels" / digest.hexdigest()[:16])
 
 
-if not numba.config.CACHE_DIR:
-    numba.config.CACHE_DIR = _cache_folder()
+_config: Any = numba.config
+if not _config.CACHE_DIR:
+    _config.CACHE_DIR = _cache_folder()
 
 
 def kernel(function: F) -> F:
@@ -39,5 +40,6 @@ def kernel(function: F) -> F:
     Kernels never allocate, so they need no reference counts: without them a kernel that takes a table as a
     NamedTuple of columns runs several times faster.
     """
-    compiled: F = numba.njit(cache=True, nogil=True, _nrt=False)(function)
+    settings: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+    compiled: F = numba.njit(**settings)(function)
     return compiled

@@ -70,7 +70,7 @@ class Answers(NamedTuple):
 
     key: Array  # by entry and position
     exp: Array
-    index: Array  # open addressing: entry or -1
+    slots: Array  # open addressing: entry or -1
     counts: Array  # [entries]
 
 
@@ -266,10 +266,10 @@ def hash_key(key: Array) -> int:
 @kernel
 def find_answer(answers: Answers, key: Array) -> int:
     """The place in the index where `key` stands, or where it would be put (then the index holds -1 there)."""
-    mask = answers.index.size - 1
+    mask = answers.slots.size - 1
     at = hash_key(key) & mask
     while True:
-        entry = answers.index[at]
+        entry = answers.slots[at]
         if entry < 0:
             return at
         same = True
@@ -336,7 +336,7 @@ def cut_answers(
                     break
                 for position in range(key.size):
                     key[position] = matching.values[program.output[position]]
-                entry = answers.index[find_answer(answers, key)]
+                entry = answers.slots[find_answer(answers, key)]
                 # An entry is the largest expiry of all its matches: a smaller match did not carry it.
                 if entry >= 0 and answers.exp[entry] == exp:
                     if found == affected.size:
@@ -420,7 +420,7 @@ def match_rows(
                     for position in range(key.size):
                         key[position] = matching.values[program.output[position]]
                     at = find_answer(answers, key)
-                    entry = answers.index[at]
+                    entry = answers.slots[at]
                     if entry >= 0 and answers.exp[entry] >= exp:
                         continue
                     if cursor[1] == out.ts.size:
@@ -430,7 +430,7 @@ def match_rows(
                         if entry == answers.exp.size:
                             return FULL_TABLE
                         answers.counts[0] = entry + 1
-                        answers.index[at] = entry
+                        answers.slots[at] = entry
                         for position in range(key.size):
                             answers.key[entry, position] = key[position]
                     answers.exp[entry] = exp
@@ -452,9 +452,9 @@ def pack_answers(answers: Answers, horizon: int) -> None:
             answers.exp[kept] = answers.exp[entry]
             kept += 1
     answers.counts[0] = kept
-    answers.index[:] = -1
+    answers.slots[:] = -1
     for entry in range(kept):
-        answers.index[find_answer(answers, answers.key[entry])] = entry
+        answers.slots[find_answer(answers, answers.key[entry])] = entry
 
 
 @kernel

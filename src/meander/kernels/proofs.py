@@ -23,6 +23,15 @@ class Search(NamedTuple):
     number: Array  # [number of the search]
 
 
+class Records(NamedTuple):
+    """Answers that start to hold at `ts` and hold until `exp`."""
+
+    src: Array
+    trg: Array
+    ts: Array
+    exp: Array
+
+
 class PathRows(NamedTuple):
     """For each record whether it is proved and where its edges begin; the edges as rows of the graph."""
 
@@ -79,24 +88,19 @@ def prove_records(
     graph: Graph,
     automaton: Automaton,
     search: Search,
-    src: Array,
-    trg: Array,
-    ts: Array,
-    exp: Array,
-    op: Array,
+    records: Records,
     out: PathRows,
     cursor: Array,
 ) -> int:
-    """Find the path of every `+` record from `cursor[0]` on that has none yet; `cursor[1]` counts the edges."""
-    for i in range(cursor[0], ts.size):
+    """Find the path of every record from `cursor[0]` on; `cursor[1]` counts the edges."""
+    for i in range(cursor[0], records.ts.size):
         cursor[0] = i
         out.begin[i] = cursor[1]
-        if op[i] < 0:
-            continue
-        if automaton.settings[1] >= 0 and src[i] == trg[i]:
+        src, trg = records.src[i], records.trg[i]
+        if automaton.settings[1] >= 0 and src == trg:
             out.given[i] = True
             continue
-        end = find_path(graph, automaton, search, src[i], trg[i], ts[i], exp[i])
+        end = find_path(graph, automaton, search, src, trg, records.ts[i], records.exp[i])
         if end == -2:
             return FULL_SCRATCH
         if end < 0:
@@ -114,6 +118,6 @@ def prove_records(
             at = search.before[at]
         cursor[1] += length
         out.given[i] = True
-    cursor[0] = ts.size
-    out.begin[ts.size] = cursor[1]
+    cursor[0] = records.ts.size
+    out.begin[records.ts.size] = cursor[1]
     return DONE

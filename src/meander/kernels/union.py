@@ -20,7 +20,7 @@ def unite_rows(
         cursor[0] = i
         time, exp = rows.ts[i], rows.exp[i]
         at = find_answer(answers, rows.key[i])
-        entry = answers.index[at]
+        entry = answers.slots[at]
         if cursor[1] == out.ts.size:
             return FULL_OUTPUT
         if entry < 0:
@@ -30,7 +30,7 @@ def unite_rows(
             if entry == answers.exp.size:
                 return FULL_TABLE
             answers.counts[0] = entry + 1
-            answers.index[at] = entry
+            answers.slots[at] = entry
             for position in range(rows.key.shape[1]):
                 answers.key[entry, position] = rows.key[i, position]
             answers.exp[entry] = 0
@@ -62,6 +62,6 @@ def pack_union(answers: Answers, expiries: Array, horizon: int) -> None:
             answers.exp[kept] = answers.exp[entry]
             kept += 1
     answers.counts[0] = kept
-    answers.index[:] = -1
+    answers.slots[:] = -1
     for entry in range(kept):
-        answers.index[find_answer(answers, answers.key[entry])] = entry
+        answers.slots[find_answer(answers, answers.key[entry])] = entry
