@@ -18,7 +18,7 @@ from meander.algebra.automata import labels, nullable, reverse, without_empty
 from meander.algebra.nodes import Path, Pattern, Plan, Union, WScan
 from meander.rewrite.expressions import alternatives, either, is_step, sequence, then
 from meander.rewrite.trees import absorb, chain, is_language, path, pattern, rename
-from meander.syntax.query import Inverse, Label, PathExpr
+from meander.syntax.query import Inverse, Label, PathExpr, Then
 
 # A concatenation with more parts that may be empty than this has too many branches to be worth writing out.
 MOST_EMPTY_PARTS = 3
@@ -78,7 +78,7 @@ def split_concatenation(plan: Plan) -> Iterator[Plan]:
     parts = sequence(plan.expr)
     if len(parts) > 1 or (is_step(parts[0]) and isinstance(parts[0], Inverse)):
         yield from _joined(plan, parts)
-    if len(parts) > 2:
+    if isinstance(plan.expr, Then) and len(parts) > 2:
         for k in range(1, len(parts)):
             yield from _joined(plan, (then(parts[:k]), then(parts[k:])))
 

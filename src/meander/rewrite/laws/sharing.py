@@ -12,7 +12,7 @@ def share_subplans(plan: Plan) -> Iterator[Plan]:
     """`⋈_Φ(S^d, S^e) = ⋈_Φ(S^d, S^d)`: below PATTERN and UNION, which do not look at their inputs' labels, subplans
     that are equal but for their own label take one label. Equal subplans are one node of the dataflow."""
     shared = _Labels(plan).relabelled(plan, seen=True)
-    if shared is not plan:
+    if shared is not plan and shared != plan:
         yield shared
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from meander.algebra.nodes import Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Filter, Pattern, Plan, Union, WScan
 from meander.rewrite.trees import rename
 
 
@@ -23,9 +23,11 @@ def flatten_union(plan: Plan) -> Iterator[Plan]:
 def drop_trivial_union(plan: Plan) -> Iterator[Plan]:
     """`∪^d(S^e) = S^d`, where S is no edge of a stream: those keep the label that they came with."""
     if isinstance(plan, Union) and len(plan.inputs) == 1:
-        renamed = rename(plan.inputs[0], plan.label)
-        if not (isinstance(renamed, Union) and isinstance(renamed.inputs[0], WScan)):
-            yield renamed
+        labelled = plan.inputs[0]
+        while isinstance(labelled, Filter):
+            labelled = labelled.input
+        if labelled.label == plan.label or not isinstance(labelled, WScan):
+            yield rename(plan.inputs[0], plan.label)
 
 
 def factor_union(plan: Plan) -> Iterator[Plan]:

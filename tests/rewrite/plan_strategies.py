@@ -1,0 +1,199 @@
+"""Generated plans: any nesting of the five nodes, over few labels and few vertices, so that things meet.
+
+A law looks at a node and its inputs, so a plan can be asked for by the kinds of both: the law then has something
+to look at, and everything else is left to chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from meander.algebra.automata import labels as labels_of
+from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.rewrite.trees import pattern
+from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+from strategies import once_in, pick
+
+VERTICES = ("u", "v", "w", "x")
+BOUNDS = ((1, None), (0, None), (0, 1), (1, 1), (2, 3), (1, 3), (2, None), (0, 0), (2, 2))
+SCANNED = (("a",), ("b",), ("c",), ("a", "b"))
+CONDITIONS = (
+    Condition(src="u"),
+    Condition(trg="u"),
+    Condition(trg="v"),
+    Condition(loop=True),
+    Condition("u", "v"),
+    Condition("u", "u"),
+    Condition("v", loop=True),
+    Condition(trg="u", loop=True),
+)
+KINDS = ("scan", "scan", "filter", "union", "pattern", "path", "path")
+
+
+def draw_scan(draw: st.DrawFn) -> Plan:
+    condition = pick(draw, CONDITIONS) if once_in(draw, 6) else Condition()
+    return WScan("s", pick(draw, SCANNED), 10, condition=condition)
+
+
+def draw_plan(draw: st.DrawFn, kind: str = "any", inner: str = "any", depth: int = 2) -> Plan:
+    """A plan whose root is of a kind, over an input of another kind."""
+    if kind == "any":
+        kind = pick(draw, KINDS)
+    if kind == "scan" or depth == 0:
+        return draw_scan(draw)
+    inputs = [draw_plan(draw, inner, depth=depth - 1)]
+    if kind == "filter":
+        return Filter(inputs[0], pick(draw, CONDITIONS))
+    for _ in range(pick(draw, (1, 0, 2, 2))):
+        inputs.insert(pick(draw, (0, 1)), draw_plan(draw, depth=depth - 1))
+    match kind:
+        case "union":
+            return Union(tuple(inputs), draw_label(draw))
+        case "pattern":
+            return draw_pattern(draw, inputs)
+        case _:
+            return draw_path(draw, list(dict.fromkeys(inputs)))
+
+
+def draw_label(draw: st.DrawFn) -> str:
+    return pick(draw, ("D", "E"))
+
+
+def draw_pattern(draw: st.DrawFn, inputs: list[Plan]) -> Pattern:
+    """As a rule a chain, now and then turned round, closed to a cycle or with a loop."""
+    ends = []
+    for i in range(len(inputs)):
+        pair = (pick(draw, range(4)), pick(draw, range(4))) if once_in(draw, 6) else (i, i + 1)
+        ends.append(pair[::-1] if once_in(draw, 6) else pair)
+    variables = sorted({variable for pair in ends for variable in pair})
+    output = (ends[0][0], ends[-1][1])
+    if once_in(draw, 6):
+        output = (pick(draw, variables), pick(draw, variables))
+    return pattern(inputs, ends, output, draw_label(draw))
+
+
+def draw_expression(draw: st.DrawFn, labels: int, depth: int) -> PathExpr:
+    kind = pick(draw, ("step", "then", "then", "either", "repeat", "repeat", "inverse")) if depth else "step"
+    match kind:
+        case "then" | "either":
+            parts = tuple(draw_expression(draw, labels, depth - 1) for _ in range(pick(draw, (2, 2, 3))))
+            return Then(parts) if kind == "then" else Either(parts)
+        case "repeat":
+            return Repeat(draw_expression(draw, labels, depth - 1), *pick(draw, BOUNDS))
+        case "inverse":
+            return Inverse(draw_expression(draw, labels, depth - 1))
+    return Label(str(pick(draw, range(labels))))
+
+
+def draw_path(draw: st.DrawFn, inputs: list[Plan], outer: str = "any") -> Path:
+    """A path with an expression of a kind, which names every input."""
+    expr = draw_expression(draw, len(inputs), pick(draw, (0, 1, 2, 3)))
+    named = {label.name for label in labels_of(expr)}
+    for missing in sorted({str(i) for i in range(len(inputs))} - named):
+        expr = pick(draw, (Then, Either))((expr, Label(missing)))
+    match outer:
+        case "any" if once_in(draw, 2):
+            expr = Repeat(expr, 1, None)
+        case "alternation":
+            expr = Either((expr, draw_expression(draw, len(inputs), 1)))
+        case "concatenation":
+            expr = Then((expr, draw_expression(draw, len(inputs), 1)))
+        case "closures":
+            step = draw_expression(draw, len(inputs), 1)
+            expr = Repeat(Then((Repeat(expr, pick(draw, (0, 1)), None), step)), 1, None)
+        case "empty":
+            expr = Repeat(expr, 0, pick(draw, (None, 1, 2)))
+    return Path(tuple(inputs), expr, draw_label(draw))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# What a law may look at
+
+
+def plans(kind: str = "any", inner: str = "any", depth: int = 2) -> st.SearchStrategy[Plan]:
+    return _drawn(lambda draw: draw_plan(draw, kind, inner, depth))
+
+
+def paths(outer: str = "any") -> st.SearchStrategy[Plan]:
+    """Paths over edges, with an expression of a kind."""
+
+    def draw_one(draw: st.DrawFn) -> Plan:
+        inputs = dict.fromkeys(draw_scan(draw) for _ in range(pick(draw, (1, 2, 3))))
+        return draw_path(draw, list(inputs), outer)
+
+    return _drawn(draw_one)
+
+
+def _drawn(draw_one: Callable[[st.DrawFn], Plan]) -> st.SearchStrategy[Plan]:
+    return st.composite(draw_one)()
+
+
+def _trivial_path(draw: st.DrawFn) -> Plan:
+    return Path((draw_plan(draw, depth=1),), Label("0"), draw_label(draw))
+
+
+def _repeated_input(draw: st.DrawFn) -> Plan:
+    plan = draw_plan(draw, "pattern")
+    assert isinstance(plan, Pattern)
+    again = pick(draw, range(len(plan.inputs)))
+    return pattern(
+        [*plan.inputs, plan.inputs[again]], [*plan.ends, plan.ends[again]], plan.output, plan.label
+    )
+
+
+def _two_labels_for_one_thing(draw: st.DrawFn) -> Plan:
+    one = draw_plan(draw, pick(draw, ("path", "pattern")), depth=1)
+    assert isinstance(one, Path | Pattern)
+    other = replace(one, label=one.label + "2")
+    match pick(draw, ("union", "pattern", "closed")):
+        case "union":
+            return Union((one, draw_plan(draw, depth=1), other), draw_label(draw))
+        case "pattern":
+            return draw_pattern(draw, [other, draw_plan(draw, depth=1), one])
+    return draw_pattern(draw, [one, Path((other,), Repeat(Label("0"), 1, None), draw_label(draw))])
+
+
+def _similar_patterns(draw: st.DrawFn) -> Plan:
+    one = draw_plan(draw, "pattern", depth=1)
+    assert isinstance(one, Pattern)
+    place = pick(draw, range(len(one.inputs)))
+    inputs = (*one.inputs[:place], draw_plan(draw, depth=1), *one.inputs[place + 1 :])
+    return Union((one, draw_plan(draw, depth=1), replace(one, inputs=inputs)), draw_label(draw))
+
+
+SHAPES: dict[str, st.SearchStrategy[Plan]] = {
+    "tidy_path": paths(),
+    "drop_trivial_path": _drawn(_trivial_path),
+    "drop_trivial_pattern": plans("pattern"),
+    "drop_renaming": plans("pattern", "union"),
+    "flatten_union": plans("union", "union"),
+    "drop_trivial_union": plans("union", "path"),
+    "merge_filters": plans("filter", "filter"),
+    "filter_into_union": plans("filter", "union"),
+    "filter_into_pattern": plans("filter", "pattern"),
+    "filter_into_path": plans("filter", "path"),
+    "filter_into_wscan": plans("filter", "scan"),
+    "share_subplans": _drawn(_two_labels_for_one_thing),
+    "drop_repeated_inputs": _drawn(_repeated_input),
+    "unnest_pattern": plans("path", "pattern"),
+    "unnest_path": plans("path", "path"),
+    "unnest_union": plans("path", "union"),
+    "nest_concatenation": paths("concatenation") | paths(),
+    "split_concatenation": paths("concatenation") | plans("path"),
+    "split_alternation": paths("alternation") | plans("path"),
+    "nest_alternation": paths("concatenation") | paths(),
+    "nest_closure": paths("closures"),
+    "fold_concatenation": plans("pattern", "path"),
+    "fold_alternation": plans("union", "path"),
+    "split_empty_word": paths("empty") | plans("path"),
+    "reverse_bound_target": plans("filter", "path"),
+    "merge_patterns": plans("pattern", "pattern"),
+    "split_pattern": plans("pattern"),
+    "factor_union": _drawn(_similar_patterns),
+    "distribute_pattern": plans("pattern", "union"),
+    "merge_wscans": plans("union", "scan", depth=1),
+    "split_wscan": plans(),
+}

@@ -1,0 +1,75 @@
+"""Every law keeps the meaning: on its fixtures, and on generated plans and snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+
+import plan_text
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plan_strategies import SHAPES, VERTICES
+
+from meander.algebra.nodes import Plan
+from meander.algebra.printing import walk
+from meander.rewrite.laws import EXPLORING, LAWS, NORMALIZING, Law
+from plan_evaluator import evaluate, plan_snapshots
+
+FIXTURES = File(__file__).parent / "fixtures"
+each_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+
+
+def fixture_cases(name: str) -> list[tuple[str, list[str]]]:
+    """Blocks of a plan and, after `=`, all that the law makes of it; lines that start with # are comments."""
+    cases = []
+    for block in (FIXTURES / f"{name}.txt").read_text(encoding="utf-8").strip().split("\n\n"):
+        lines = [line for line in block.splitlines() if not line.startswith("#")]
+        before, *after = "\n".join(lines).split("\n= ")
+        cases.append((before, [] if after == ["nothing"] else after))
+    return cases
+
+
+def test_every_law_has_a_fixture_and_a_shape_and_every_fixture_and_shape_a_law() -> None:
+    names = [law.__name__ for law in LAWS]
+    assert sorted(names) == sorted(file.stem for file in FIXTURES.glob("*"))
+    assert sorted(names) == sorted(SHAPES)
+    assert len(set(names)) == len(names)
+    assert (*NORMALIZING, *EXPLORING) == LAWS
+
+
+@each_law
+def test_a_law_says_what_it_does(law: Law) -> None:
+    first_line = (law.__doc__ or "").strip().partition("\n")[0]
+    assert first_line.startswith("`")
+    assert "=" in first_line
+
+
+@each_law
+def test_a_law_does_what_its_fixture_says(law: Law) -> None:
+    cases = fixture_cases(law.__name__)
+    for before, after in cases:
+        found = [plan_text.write(plan) for plan in law(plan_text.read(before))]
+        assert found == [plan_text.write(plan_text.read(text)) for text in after], before
+    assert any(after for _, after in cases)
+
+
+@each_law
+def test_a_law_keeps_meaning_label_and_arity(law: Law) -> None:
+    fired = 0
+
+    @settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(SHAPES[law.__name__], st.data())
+    def check(plan: Plan, data: st.DataObject) -> None:
+        nonlocal fired
+        changes = [(node, other) for node in walk(plan) for other in law(node)]
+        if not changes:
+            return
+        snapshot = data.draw(plan_snapshots(plan, VERTICES, edges=5))
+        for before, after in changes:
+            fired += 1
+            assert after != before
+            assert (after.label, after.arity) == (before.label, before.arity)
+            assert evaluate(after, snapshot) == evaluate(before, snapshot), plan_text.write(after)
+
+    check()
+    assert fired >= 3
