@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from meander.dataflow.edges import Text, concat_texts
+from meander.errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
 
@@ -61,16 +62,22 @@ def as_dicts(answers: Answers) -> Iterator[dict[str, Any]]:
     columns = [text.values() for text in answers.vertices]
     ends = [None if exp == NO_EXPIRY else exp for exp in answers.exp.tolist()]
     ops = ["+" if op > 0 else "-" for op in answers.op.tolist()]
-    paths = None if answers.path is None else list(_path_lists(answers.path))
-    for row, ts in enumerate(answers.ts.tolist()):
-        if answers.is_edge:
-            record: dict[str, Any] = {"src": columns[0][row], "trg": columns[1][row], "label": answers.label}
-        else:
-            record = {"answer": [column[row] for column in columns]}
-        record |= {"ts": ts, "exp": ends[row], "op": ops[row]}
-        if paths is not None:
-            record["path"] = paths[row]
-        yield record
+    rest = zip(answers.ts.tolist(), ends, ops, strict=True)
+    records: Iterator[dict[str, Any]]
+    if answers.is_edge:
+        label = answers.label
+        records = (
+            {"src": src, "trg": trg, "label": label, "ts": ts, "exp": exp, "op": op}
+            for src, trg, (ts, exp, op) in zip(*columns, rest, strict=True)
+        )
+    else:
+        records = (
+            {"answer": list(names), "ts": ts, "exp": exp, "op": op}
+            for *names, (ts, exp, op) in zip(*columns, rest, strict=True)
+        )
+    if answers.path is None:
+        return records
+    return (record | {"path": path} for record, path in zip(records, _path_lists(answers.path), strict=True))
 
 
 def _path_lists(path: Paths) -> Iterator[list[list[str | int]] | None]:
@@ -130,6 +137,8 @@ def as_table(answers: Answers, *, vertex: pa.DataType | None = None) -> pa.Table
 def as_column(text: Text, vertex: pa.DataType = STRINGS) -> pa.Array:
     """Names as an Arrow column of integers, or of strings with integers in decimal."""
     if vertex == INTEGERS:
+        if not text.kind.all():
+            raise ArgumentError("a vertex of the answers is no integer")
         data, _ = text.packed()
         return pa.array(data.view("<i8"))
     if text.kind.any():

@@ -1,8 +1,9 @@
 """Answer records to lines of JSON, as bytes.
 
-A record is literal pieces with names and numbers between them; the pieces come as one buffer, so that the same
-kernel writes edges (`src`, `trg`, `label`) and answers of any arity, with and without paths. The kernel stops
-before a record that might not fit into what is left of the output.
+A record is a row of fields (the vertices, `ts`, `exp`, `op`) with a literal piece of text before each, and after
+the last. The pieces come as one buffer, so that the same kernel writes edges (`src`, `trg`, `label`) and answers
+of any arity, with and without paths. It stops before a record that might not fit into what is left of the
+output.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ Array = np.ndarray[Any, Any]
 
 NO_EXPIRY = -1
 
-HEAD, BETWEEN, TIME, EXPIRY, NO_END, INSERTED, DELETED, PATH, NO_PATH, LAST = range(10)
-"""Places of the pieces: before the first vertex, between vertices, before the time, and so on to the line's end."""
+END, PATH, PATH_END, NO_PATH = 0, 1, 2, 3
+"""Pieces after those of the fields: the end of a record without path, and what stands around one with a path."""
 
-QUOTE, BACKSLASH, SPACE, COMMA, OPEN, CLOSE, MINUS, ZERO = 34, 92, 32, 44, 91, 93, 45, 48
+QUOTE, BACKSLASH, SPACE, COMMA, OPEN, CLOSE, PLUS, MINUS, ZERO = 34, 92, 32, 44, 91, 93, 43, 45, 48
 LETTER_A, LETTER_U = 97, 117
+NULL = np.frombuffer(b"null", np.uint8)
 SHORT_ESCAPES = np.zeros(32, np.uint8)
 SHORT_ESCAPES[[8, 9, 10, 12, 13]] = np.frombuffer(b"btnfr", np.uint8)
 
@@ -42,8 +44,9 @@ class Columns(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What is to be written; the paths' edges are all records' one after the other, from `offsets` to `offsets`."""
+    """What is to be written; `most` bounds each record's bytes, `offsets` says which edges are its path."""
 
+    most: Array
     vertices: Columns
     ts: Array
     exp: Array
@@ -56,8 +59,8 @@ class Records(NamedTuple):
 
 
 @kernel
-def put_piece(out: Array, at: int, pieces: Array, bounds: Array, piece: int) -> int:
-    for i in range(bounds[piece], bounds[piece + 1]):
+def put_piece(out: Array, at: int, pieces: Array, start: int, end: int) -> int:
+    for i in range(start, end):
         out[at] = pieces[i]
         at += 1
     return at
@@ -125,15 +128,6 @@ def put_name(out: Array, at: int, data: Array, start: int, end: int, kind: int) 
 
 
 @kernel
-def bound_names(start: Array, end: Array, row: int) -> Any:
-    """The most bytes that the names of a row can take."""
-    most = 0
-    for column in range(start.shape[0]):
-        most += MOST_ESCAPED * (end[column, row] - start[column, row]) + MOST_DIGITS + 2
-    return most
-
-
-@kernel
 def put_path(out: Array, at: int, first: int, last: int, ends: Columns, labels: Columns) -> int:
     """The edges from `first` to `last`, `[src,label,trg]` each, without the brackets around them."""
     for edge in range(first, last):
@@ -152,20 +146,6 @@ def put_path(out: Array, at: int, first: int, last: int, ends: Columns, labels: 
 
 
 @kernel
-def bound_record(records: Records, bounds: Array, row: int) -> Any:
-    """The most bytes that a record can take."""
-    vertices = records.vertices
-    between = bounds[BETWEEN + 1] - bounds[BETWEEN]
-    most = bounds[bounds.size - 1] + vertices.start.shape[0] * between + 2 * (MOST_DIGITS + 2)
-    most += bound_names(vertices.start, vertices.end, row)
-    if records.has_paths:
-        for edge in range(records.offsets[row], records.offsets[row + 1]):
-            most += bound_names(records.ends.start, records.ends.end, edge) + 8
-            most += bound_names(records.labels.start, records.labels.end, edge)
-    return most
-
-
-@kernel
 def write_records(records: Records, pieces: Array, bounds: Array, row: int, out: Array) -> tuple[int, int]:
     """Write records from `row` on; returns the first that is not written, and the length of the output."""
     at = 0
@@ -173,32 +153,42 @@ def write_records(records: Records, pieces: Array, bounds: Array, row: int, out:
     start = records.vertices.start
     end = records.vertices.end
     kind = records.vertices.kind
+    arity = start.shape[0]
+    fields = arity + 3
     while row < records.ts.size:
-        if at + bound_record(records, bounds, row) > out.size:
+        if at + records.most[row] > out.size:
             break
-        at = put_piece(out, at, pieces, bounds, HEAD)
-        for column in range(start.shape[0]):
-            if column:
-                at = put_piece(out, at, pieces, bounds, BETWEEN)
-            at = put_name(out, at, data, start[column, row], end[column, row], kind[column, row])
-        at = put_piece(out, at, pieces, bounds, TIME)
-        at = put_integer(out, at, records.ts[row])
-        at = put_piece(out, at, pieces, bounds, EXPIRY)
-        if records.exp[row] == NO_EXPIRY:
-            at = put_piece(out, at, pieces, bounds, NO_END)
-        else:
-            at = put_integer(out, at, records.exp[row])
-        at = put_piece(out, at, pieces, bounds, INSERTED if records.op[row] > 0 else DELETED)
-        if records.has_paths:
-            if records.given[row]:
-                at = put_piece(out, at, pieces, bounds, PATH)
-                at = put_path(
-                    out, at, records.offsets[row], records.offsets[row + 1], records.ends, records.labels
-                )
-                out[at] = CLOSE
+        for field in range(fields):
+            # In line, as is the number below: calls would cost more than the few bytes.
+            for i in range(bounds[field], bounds[field + 1]):
+                out[at] = pieces[i]
                 at += 1
+            if field < arity:
+                if kind[field, row] == 0:
+                    at = put_string(out, at, data, start[field, row], end[field, row])
+                    continue
+                value = np.int64(load_word(data, start[field, row]))
+            elif field == arity:
+                value = records.ts[row]
+            elif field == arity + 1:
+                value = records.exp[row]
+                if value == NO_EXPIRY:
+                    at = put_piece(out, at, NULL, 0, 4)
+                    continue
             else:
-                at = put_piece(out, at, pieces, bounds, NO_PATH)
-        at = put_piece(out, at, pieces, bounds, LAST)
+                out[at] = PLUS if records.op[row] > 0 else MINUS
+                at += 1
+                continue
+            at = put_integer(out, at, value)
+        last = END
+        if records.has_paths and not records.given[row]:
+            last = NO_PATH
+        elif records.has_paths:
+            at = put_piece(out, at, pieces, bounds[fields + PATH], bounds[fields + PATH + 1])
+            at = put_path(
+                out, at, records.offsets[row], records.offsets[row + 1], records.ends, records.labels
+            )
+            last = PATH_END
+        at = put_piece(out, at, pieces, bounds[fields + last], bounds[fields + last + 1])
         row += 1
     return row, at

@@ -1,0 +1,241 @@
+"""A sink holds every record that was written to it, whole, also after an error; and says what it cannot hold."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from meander.dataflow import sinks
+from meander.dataflow.answers import Answers, Paths, as_dicts
+from meander.dataflow.edges import Reject, as_text, empty_text
+from meander.dataflow.sinks import open_rejects, open_sink
+from meander.dataflow.sources import open_source
+from meander.errors import ArgumentError
+
+
+def answers_of(*pairs: tuple[Any, ...], label: str = "A", paths: bool = False) -> Answers:
+    rows = len(pairs)
+    columns = tuple(as_text(pair[place] for pair in pairs) for place in range(len(pairs[0])))
+    path = None
+    if paths:
+        offsets = np.arange(rows + 1, dtype=np.int64)
+        path = Paths(offsets, columns[0], as_text(["l"] * rows), columns[1], np.ones(rows, np.bool_))
+    op = np.ones(rows, np.int8)
+    return Answers(label, columns, np.arange(rows), np.arange(rows) + 10, op, path)
+
+
+def nothing(arity: int = 2) -> Answers:
+    none = np.empty(0, np.int64)
+    return Answers("A", (empty_text(),) * arity, none, none, none.astype(np.int8))
+
+
+def fill(place: Path, *batches: Answers) -> None:
+    with open_sink(str(place)) as sink:
+        for batch in batches:
+            sink.write(batch)
+
+
+BATCHES = (answers_of(("a", "b"), ("é\n", 'q"')), nothing(), answers_of((1, "c"), label="B"))
+RECORDS = [record for batch in BATCHES for record in as_dicts(batch)]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz", "new/folder/out.jsonl"])
+def test_lines_of_json(tmp_path: Path, name: str) -> None:
+    fill(tmp_path / name, *BATCHES)
+    raw = (tmp_path / name).read_bytes()
+    text = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()
+    assert [json.loads(line) for line in text.splitlines()] == RECORDS
+
+
+def test_a_line_file_can_be_read_while_it_grows(tmp_path: Path) -> None:
+    with open_sink(str(tmp_path / "out.jsonl")) as sink:
+        sink.write(BATCHES[0])
+        assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+
+
+def test_parquet_vertices_are_strings_where_not_all_are_integers(tmp_path: Path) -> None:
+    fill(tmp_path / "out.parquet", *BATCHES)
+    found = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert found == [record | {"src": str(record["src"])} for record in RECORDS]
+
+
+def test_parquet_vertices_are_integers_where_all_are(tmp_path: Path) -> None:
+    fill(tmp_path / "out.parquet", nothing(), answers_of((1, 2)), answers_of((3, -4)))
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table["src"].to_pylist() == [1, 3]
+    assert table["trg"].to_pylist() == [2, -4]
+    assert [file.name for file in tmp_path.iterdir()] == ["out.parquet"]
+
+
+@pytest.mark.parametrize("paths", [False, True])
+def test_a_string_after_written_integers_makes_all_of_them_strings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: bool
+) -> None:
+    monkeypatch.setattr(sinks, "GROUP_ROWS", 2)
+    batches = [answers_of((1, 2), (3, 4), paths=paths), answers_of((5, 6), paths=paths)]
+    fill(tmp_path / "out.parquet", *batches, answers_of(("x", 7), paths=paths))
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table["src"].to_pylist() == ["1", "3", "5", "x"]
+    assert table["trg"].to_pylist() == ["2", "4", "6", "7"]
+    if paths:
+        first = [one[0] for one in table["path"].to_pylist()]
+        assert [one["src"] for one in first] == ["1", "3", "5", "x"]
+    assert [file.name for file in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_other_arities_in_parquet(tmp_path: Path) -> None:
+    fill(tmp_path / "out.parquet", answers_of((1, 2, 3), (4, 5, 6)))
+    assert pq.read_table(tmp_path / "out.parquet")["answer"].to_pylist() == [[1, 2, 3], [4, 5, 6]]
+    with pytest.raises(ArgumentError, match="cannot hold answers of arity 1 beside those of arity 3"):
+        fill(tmp_path / "mixed.parquet", answers_of((1, 2, 3)), answers_of((1,)))
+    assert pq.read_table(tmp_path / "mixed.parquet").num_rows == 1
+
+
+@pytest.mark.parametrize(("arity", "columns"), [(2, ["src", "trg", "label"]), (3, ["answer"])])
+def test_no_answers_are_a_file_without_rows(tmp_path: Path, arity: int, columns: list[str]) -> None:
+    fill(tmp_path / "out.parquet", nothing(arity))
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert (table.num_rows, table.column_names) == (0, [*columns, "ts", "exp", "op"])
+    fill(tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+def test_a_folder_has_parts_of_limited_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinks, "PART_ROWS", 2)
+    folder = tmp_path / "answers"
+    fill(folder, *(answers_of((row, row)) for row in range(5)))
+    assert sorted(file.name for file in folder.iterdir()) == [f"part-{part:09}.parquet" for part in range(3)]
+    assert pa.concat_tables(map(pq.read_table, sorted(folder.iterdir())))["src"].to_pylist() == list(range(5))
+    with pytest.raises(ArgumentError, match="answers has answers already"):
+        open_sink(str(folder))
+
+
+def test_answers_can_be_the_edges_of_another_query(tmp_path: Path) -> None:
+    """The fields of an edge's record are those that the readers ask for."""
+    fill(tmp_path / "out.jsonl", *BATCHES)
+    fill(tmp_path / "out.parquet", *BATCHES)
+    for name in ("out.jsonl", "out.parquet"):
+        labels = [one for edges, _ in open_source(str(tmp_path / name)) for one in edges.label.values()]
+        assert labels == ["A", "A", "B"]
+
+
+def fail_after_one_batch(place: Path) -> None:
+    with open_sink(str(place)) as sink:
+        sink.write(answers_of(("a", "b")))
+        raise ZeroDivisionError
+
+
+def test_after_an_error_what_was_written_is_there(tmp_path: Path) -> None:
+    for name in ("out.jsonl", "out.jsonl.gz", "out.parquet", "folder"):
+        with pytest.raises(ZeroDivisionError):
+            fail_after_one_batch(tmp_path / name)
+    assert json.loads((tmp_path / "out.jsonl").read_text())["src"] == "a"
+    assert json.loads(gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()))["src"] == "a"
+    assert pq.read_table(tmp_path / "out.parquet").num_rows == 1
+    assert pq.read_table(tmp_path / "folder").num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("out.txt", "out.txt says nothing of its format"),
+        ("kafka://host:9092/topic", "Kafka needs --runner spark"),
+        ("file/out.jsonl", "out.jsonl cannot be written"),
+        ("file/out.parquet", "out.parquet cannot be written"),
+        ("file/folder", "folder cannot be written"),
+    ],
+)
+def test_what_cannot_be_written_is_said_at_once(tmp_path: Path, place: str, words: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ArgumentError, match=words):
+        open_sink(place if "://" in place else str(tmp_path / place))
+
+
+def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
+    """A limit on the size of files stands for a full disk; it holds for a whole process, hence another one."""
+    path = tmp_path / "out.jsonl"
+    program = f"""
+        import resource, signal
+        import numpy as np
+        from meander.dataflow.answers import Answers
+        from meander.dataflow.edges import as_text
+        from meander.dataflow.sinks import open_sink
+        from meander.errors import MeanderError
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        batch = Answers("A", (as_text(["a"]), as_text(["b"])), np.array([1]), np.array([2]), np.array([1], np.int8))
+        with open_sink({str(path)!r}) as sink:
+            sink.write(batch)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200, resource.RLIM_INFINITY))
+            try:
+                for _ in range(10):
+                    sink.write(batch)
+            except MeanderError as error:
+                print(type(error).__name__, error)
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == f"MeanderError {path} cannot be written: File too large\n"
+    lines = path.read_text().split("\n")
+    assert lines.pop() == ""
+    assert len(lines) == 3
+    assert all(json.loads(line)["src"] == "a" for line in lines)
+
+
+def test_standard_output_ends_quietly_when_its_reader_goes(tmp_path: Path) -> None:
+    program = """
+        import sys
+        import numpy as np
+        from meander.dataflow.answers import Answers
+        from meander.dataflow.edges import as_text
+        from meander.dataflow.sinks import open_sink
+
+        rows = 1000
+        one = np.ones(rows, np.int64)
+        batch = Answers("A", (as_text(["a"] * rows), as_text(["b"] * rows)), one, one, one.astype(np.int8))
+        batches = 0
+        with open_sink("-") as sink:
+            while not sink.done and batches < 1000:
+                sink.write(batch)
+                batches += 1
+        print(batches, file=sys.stderr)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        assert json.loads(run.stdout.readline())["src"] == "a"
+        run.stdout.close()
+        said = run.stderr.read()
+    assert run.returncode == 0
+    assert int(said) < 1000
+
+
+def test_rejects_are_lines_with_stream_reason_and_text(tmp_path: Path) -> None:
+    rejects = [Reject("s", "too late", 'a\t"l"\tb\t1'), Reject("s", "not UTF-8", "é\\xff")]
+    for name in ("rejects.jsonl", "rejects.jsonl.gz"):
+        with open_rejects(str(tmp_path / name)) as sink:
+            sink.write(rejects[:1])
+            sink.write([])
+            sink.write(rejects[1:])
+        assert sink.count == 2
+        raw = (tmp_path / name).read_bytes()
+        text = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()
+        assert [Reject(**json.loads(line)) for line in text.splitlines()] == rejects
+    with pytest.raises(ArgumentError, match=r"rejects cannot go to .*rejects.txt"):
+        open_rejects(str(tmp_path / "rejects.txt"))
