@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.errors import ArgumentError, MeanderError, QueryError, Span, mark
@@ -59,6 +59,7 @@ def test_a_span_longer_than_the_shown_line_is_underlined_to_its_end() -> None:
     assert len(max(mark("x" * 100_000, Span(0, 100_000)).split("\n"), key=len)) < 120
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.integers(-5, 310), st.integers(0, 310))
 def test_every_place_of_every_text_can_be_marked(text: str, start: int, length: int) -> None:
     line, under = mark(text, Span(start, start + length)).split("\n")

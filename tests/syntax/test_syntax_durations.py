@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.errors import ArgumentError
@@ -73,6 +73,7 @@ def test_what_is_no_duration_is_refused(text: str, message: str) -> None:
     assert len(str(caught.value)) < 300
 
 
+@settings(deadline=None)
 @given(st.integers(0, LONGEST), st.sampled_from(UNITS))
 def test_a_formatted_duration_is_read_back(amount: int, unit: str) -> None:
     assert parse_duration(format_duration(amount, unit), unit) == amount

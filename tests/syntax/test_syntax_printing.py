@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from generate_queries import path_expressions, regular_queries
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.syntax import parse, to_datalog
@@ -13,12 +13,14 @@ from meander.syntax.printing import expression_text
 from meander.syntax.query import Label, PathExpr, RegularQuery
 
 
+@settings(deadline=None)
 @given(regular_queries())
 def test_a_printed_query_parses_to_itself(query: RegularQuery) -> None:
     check_query(query)
     assert parse(to_datalog(query)) == query
 
 
+@settings(deadline=None)
 @given(path_expressions(st.sampled_from([Label("a", "s"), Label("b", "s"), Label("has-tag", "s")])))
 def test_a_printed_expression_keeps_its_structure(expr: PathExpr) -> None:
     text = f"STREAM s WINDOW 1 Answer(x, y) <- ({expression_text(expr)})(x, y)."

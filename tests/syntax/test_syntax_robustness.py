@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.errors import QueryError
@@ -55,16 +55,19 @@ def test_the_texts_to_mutate_are_valid(name: str) -> None:
     parse(VALID[name])
 
 
+@settings(deadline=None)
 @given(st.text(), languages)
 def test_any_text(text: str, language: str | None) -> None:
     accept_or_refuse(text, language)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40), st.sampled_from(("", " ")), languages)
 def test_any_soup_of_pieces(pieces: list[str], glue: str, language: str | None) -> None:
     accept_or_refuse(glue.join(pieces), language)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(VALID)), st.randoms(use_true_random=False), st.integers(1, 3))
 def test_any_mutation_of_a_valid_query(name: str, choice: random.Random, times: int) -> None:
     text = VALID[name]

@@ -156,7 +156,7 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
                     "a head takes variables, not vertices",
                     term.span,
                     "let the body bind a variable to it, as a{0} does (the path without a step): "
-                    f"{symbol}(v, y) <- a(v, y), a{{0}}({self.text[slice_of(term.span)]}, v).",
+                    f"{symbol}(v, y) <- a(v, y), a{{0}}({self.text[_slice_of(term.span)]}, v).",
                 )
             if term.name == "_":
                 raise self.error(
@@ -184,7 +184,7 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
         return replace(head, body=_name_anonymous(head, body))
 
 
-def slice_of(span: Span | None) -> slice:
+def _slice_of(span: Span | None) -> slice:
     return slice(0, 0) if span is None else slice(span.start, span.end)
 
 

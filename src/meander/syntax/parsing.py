@@ -86,7 +86,7 @@ def check_characters(text: str) -> None:
 
 
 def blank_out(text: str) -> str:
-    """The text with comments and quotations replaced by blanks: the same length, only its own structure."""
+    """The text with comments blanked and quotations filled with `_`: the same length, only its own structure."""
     return _SKIPPED.sub(lambda found: (" " if found[0][0] in "%#" else "_") * len(found[0]), text)
 
 
