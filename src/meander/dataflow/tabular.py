@@ -213,7 +213,7 @@ def judge_row(row: Any) -> str | None:
     """Why the row (src, label, trg, ts[, op]) cannot be used, or None."""
     if not isinstance(row, (tuple, list)) or len(row) > 5:
         return Reason.UNPARSABLE
-    if len(row) < 4 or any(value is None or value == "" for value in row[:4]):
+    if len(row) < 4 or any(value is None or (isinstance(value, str) and not value) for value in row[:4]):
         return Reason.MISSING
     src, label, trg, ts = row[:4]
     for vertex in (src, trg):
@@ -230,7 +230,7 @@ def judge_row(row: Any) -> str | None:
         return Reason.NEGATIVE
     if ts > MAX_TIME:
         return Reason.OUT_OF_RANGE
-    if len(row) == 5 and row[4] != "+" and row[4] != "-":
+    if len(row) == 5 and not (isinstance(row[4], str) and row[4] in ("+", "-")):
         return Reason.MISSING if row[4] is None else Reason.BAD_OP
     return None
 
