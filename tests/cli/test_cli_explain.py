@@ -12,35 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from command import EXAMPLES, environment, meander, refused
 from meander.explain import explain
 from meander.syntax import parse
-
-ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
-SOURCE = str(ROOT / "src")
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": SOURCE, **more}
-
-
-def meander(*arguments: str, given: bytes = b"", **more: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "meander", *arguments],
-        input=given,
-        capture_output=True,
-        env=environment(**more),
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
-def refused(*arguments: str, given: bytes = b"") -> str:
-    """What the command says on standard error when it refuses its arguments: without a traceback, in status 2."""
-    done = meander(*arguments, given=given)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return done.stderr
 
 
 def test_a_file_is_explained_on_standard_output() -> None:

@@ -178,6 +178,8 @@ def run(
     if runner == "local" and (checkpoint is not None or cells != 1):
         option = "--checkpoint" if checkpoint is not None else "--cells"
         raise ArgumentError(f"{option} needs Spark", hint="leave it out, or use --runner spark")
+    if out == "-" and rejects == "-":
+        raise ArgumentError("answers and rejects cannot both go to -", hint="give --rejects a .jsonl file")
     text, language = read_query(query)
     regular = parse(text, language=language, unit=time_unit)
     request = Request(
@@ -213,6 +215,17 @@ def bench(context: typer.Context) -> None:
 
 
 @app.command()
-def demo() -> None:
+def demo(
+    runner: Annotated[
+        str, typer.Option("--runner", metavar="spark|local", help="Who does the work.")
+    ] = "local",
+    folder: Annotated[
+        Path,
+        typer.Option("--folder", metavar="DIR", help="Where the query, the stream and the answers are left."),
+    ] = Path("demo-out"),
+) -> None:
     """Answer a small query over a small stream, and show how."""
-    raise ArgumentError("the demonstration is not part of this version of meander")
+    from meander.cli.demo import run_demo
+    from meander.cli.running import RUNNERS
+
+    run_demo(folder, one_of("--runner", runner, RUNNERS))

@@ -12,7 +12,7 @@ _BETWEEN = 0.25
 
 
 class Progress:
-    """Figures of a run in motion. What is given to `update` are totals so far."""
+    """Figures of a run in motion."""
 
     def __init__(self) -> None:
         self.shown = is_terminal(sys.stderr)
@@ -20,9 +20,12 @@ class Progress:
         self.last = self.begun
         self.edges = self.answers = self.rejects = self.state = 0
 
-    def update(self, edges: int, answers: int, rejects: int, state: int) -> None:
-        """Take the figures after a batch; `state` is in bytes."""
-        self.edges, self.answers, self.rejects, self.state = edges, answers, rejects, state
+    def add(self, edges: int = 0, answers: int = 0, rejects: int = 0, state: int | None = None) -> None:
+        """Take what is new since the last time; `state` is what is held now, in bytes."""
+        self.edges += edges
+        self.answers += answers
+        self.rejects += rejects
+        self.state = self.state if state is None else state
         now = time.monotonic()
         if self.shown and now - self.last >= _BETWEEN:
             self.last = now

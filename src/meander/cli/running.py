@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from meander.algebra.nodes import WScan
 from meander.algebra.printing import walk
 from meander.algebra.translate import translate
 from meander.cli.progress import Progress
+from meander.cli.terminal import print_note
 from meander.errors import ArgumentError
+from meander.physical.plan import build
+from meander.physical.planning import plan_query
 from meander.syntax.query import RegularQuery
 
 RUNNERS = ("spark", "local")
 MODES = ("intervals", "changes")
+BATCH_ROWS = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,7 @@ def run_on_spark(request: Request) -> None:
     progress = Progress()
 
     def note(figures: dict[str, Any]) -> None:
-        totals = run.totals
-        progress.update(totals["edges"], totals["answers"], totals["rejected"], figures["state_bytes"])
+        progress.add(figures["edges"], figures["answers"], figures["rejected"], figures["state_bytes"])
 
     run.batch_hooks.append(note)
     try:
@@ -86,4 +91,58 @@ def run_on_spark(request: Request) -> None:
 
 def run_in_process(request: Request) -> None:
     """Answer the query in this process."""
-    raise ArgumentError("the local runner is not part of this version of meander")
+    from meander.dataflow.dataflow import Dataflow
+    from meander.dataflow.runner import run_local
+    from meander.dataflow.sinks import open_rejects, open_sink
+    from meander.dataflow.sources import open_source
+
+    for name, path in request.streams.items():
+        if path.startswith("kafka://"):
+            raise ArgumentError(f"{name} comes from Kafka", hint="Kafka needs --runner spark")
+    physical = build(
+        plan_query(request.query, plan=request.plan), path_operator=request.path_operator, paths=request.paths
+    )
+    batch_rows = request.batch_rows or BATCH_ROWS
+    sources = {
+        name: open_source(path, stream=name, batch_rows=batch_rows, time_unit=request.time_unit)
+        for name, path in request.streams.items()
+    }
+    _announce_compilation()
+    dataflow = Dataflow(physical, mode=request.mode, paths=request.paths, memory=request.memory)
+    progress = Progress()
+    with ExitStack() as open_files:
+        # Rejects first: what cannot be written is then known before the file of answers is begun.
+        rejected = open_files.enter_context(open_rejects(request.rejects)) if request.rejects else None
+        sink = open_files.enter_context(open_sink(request.out))
+        open_files.callback(progress.clear)
+
+        def note(dataflow: Dataflow, edges: int, rejects: int) -> None:
+            progress.add(edges=edges, rejects=rejects, state=dataflow.state_bytes)
+
+        for _, answers in run_local(
+            dataflow,
+            sources,
+            lateness=request.lateness,
+            reject=rejected.write if rejected is not None else _forget,
+            note=note,
+        ):
+            sink.write(answers)
+            progress.add(answers=answers.rows)
+            if sink.done:
+                break
+    progress.finish()
+    if progress.rejects and rejected is None:
+        print_note("hint: --rejects FILE.jsonl keeps the rejected edges, each with its reason")
+
+
+def _announce_compilation() -> None:
+    """Say why the first run takes long: nothing is in the folder in which compiled kernels are kept."""
+    import numba
+
+    config: Any = numba.config
+    if not config.DISABLE_JIT and not Path(config.CACHE_DIR).exists():
+        print_note("compiling, once after installing: this takes about a minute")
+
+
+def _forget(rejects: object) -> None:
+    """Rejects that nobody asked for are counted, and that is all."""

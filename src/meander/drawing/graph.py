@@ -66,7 +66,7 @@ def draw_graph(edges: Sequence[GraphEdge], answers: Sequence[GraphEdge] = (), ti
         title = f"{title} (the first {MOST_EDGES} of {len(shown)} edges)".strip()
         shown = shown[:MOST_EDGES]
     names = _around([(edge.src, edge.trg) for edge, _ in shown])
-    radius = 90.0 + 12.0 * len(names)
+    radius = 100.0 + 10.0 * len(names) + 5.0 * len(shown)
     while True:
         dots = _circle(names, radius)
         labels = {name: _name_box(name, dots[name]) for name in names}
