@@ -12,12 +12,9 @@ from meander.spark.chunks import (
     Chunk,
     cell_keys,
     chunk_rows,
-    decode_edges,
-    decode_rejects,
-    encode_edges,
-    encode_rejects,
     murmur3,
 )
+from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
 
 NAMES = st.one_of(st.text(max_size=6), st.integers(-(2**63), 2**63 - 1))
 ROWS = st.lists(
@@ -71,7 +68,9 @@ def test_rejects_come_out_as_they_went_in():
 
 
 def test_edges_and_ticks_go_to_every_cell_and_rejects_to_one():
-    rows = chunk_rows([Chunk(EDGES, "s", 0, b"e"), Chunk(REJECTS, "s", 1, b"r"), Chunk(TICK, "s", 2, b"")], [4, 9])
+    rows = chunk_rows(
+        [Chunk(EDGES, "s", 0, b"e"), Chunk(REJECTS, "s", 1, b"r"), Chunk(TICK, "s", 2, b"")], [4, 9]
+    )
     assert [(row["cell"], row["kind"]) for row in rows.to_pylist()] == [
         (4, EDGES),
         (9, EDGES),

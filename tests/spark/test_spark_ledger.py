@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from meander.errors import MeanderError
 from meander.spark import ledger as ledgers
 from meander.spark.ledger import WHOLE, Ledger
-from meander.spark.sources import read_segment, split
+from meander.spark.reading import read_segment
+from meander.spark.sources import split
 
 
 class Clock:
@@ -29,7 +30,7 @@ def open_ledger(folder, places, *, bounded=True, batch_rows=1000, tick=None):
         Path(folder) / "ledger",
         {name: str(place) for name, place in places.items()},
         tuple(places),
-        bounded,
+        frozenset(places) if bounded else frozenset(),
         batch_rows,
         tick,
         Clock(),
@@ -178,7 +179,7 @@ def test_streams_of_different_length_close_one_by_one(tmp_path, monkeypatch):
 
 
 def test_a_signal_closes_streams_that_others_read(tmp_path):
-    ledger = Ledger(tmp_path, {}, ("s", "t"), False, 10, None, Clock())
+    ledger = Ledger(tmp_path, {}, ("s", "t"), frozenset(), 10, None, Clock())
     assert ledger.advance(0) == 0
     (tmp_path / "end").touch()
     assert ledger.entry(ledger.advance(0)).closed == ("s", "t")
@@ -186,7 +187,7 @@ def test_a_signal_closes_streams_that_others_read(tmp_path):
 
 
 def test_ticks_come_when_asked_for_though_nothing_is_there(tmp_path):
-    ledger = Ledger(tmp_path, {}, ("s",), False, 10, 5.0, Clock())
+    ledger = Ledger(tmp_path, {}, ("s",), frozenset(), 10, 5.0, Clock())
     numbers = [0]
     for _ in range(20):
         numbers.append(ledger.advance(numbers[-1]))

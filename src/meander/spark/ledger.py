@@ -65,7 +65,7 @@ class Ledger:
     folder: Path
     places: dict[str, str]
     streams: tuple[str, ...]
-    bounded: bool
+    bounded: frozenset[str]
     batch_rows: int
     tick: float | None = None
     clock: Callable[[], float] = time.monotonic
@@ -111,6 +111,15 @@ class Ledger:
                     break
                 path.unlink()
 
+    def unread(self) -> str:
+        """A file of the streams' places that no entry has read to its end, or nothing."""
+        for place in self.places.values():
+            for path in self._files(place, True):
+                at = self.positions.get(str(path), 0)
+                if at != WHOLE and at < path.stat().st_size:
+                    return str(path)
+        return ""
+
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:09}.json"
 
@@ -135,21 +144,21 @@ class Ledger:
         segments: list[Segment] = []
         for stream, place in self.places.items():
             if stream not in self.closed:
-                segments += self._segments(stream, place)
+                segments += self._segments(stream, place, stream in self.bounded)
         taken = {one.path: one.end for one in segments}
         ended = [
             stream
             for stream, place in self.places.items()
-            if self.bounded and stream not in self.closed and not self._remains(place, taken)
+            if stream in self.bounded and stream not in self.closed and not self._remains(place, taken)
         ]
         if not segments and (self.folder / END_SIGNAL).exists():
             ended = [stream for stream in self.streams if stream not in self.closed]
         return Entry(tuple(segments), tuple(ended))
 
-    def _segments(self, stream: str, place: str) -> Iterator[Segment]:
+    def _segments(self, stream: str, place: str, bounded: bool) -> Iterator[Segment]:
         """What comes next in the files of a stream, about `batch_rows` rows of it."""
         rows_left = float(self.batch_rows)
-        for path in self._files(place):
+        for path in self._files(place, bounded):
             if rows_left < 1:
                 return
             at = self.positions.get(str(path), 0)
@@ -160,13 +169,13 @@ class Ledger:
                 yield Segment(stream, str(path), 0, WHOLE)
                 rows_left -= max(1.0, size / 32)
                 continue
-            if self.bounded and size == 0 and str(path) not in self.positions:
+            if bounded and size == 0 and str(path) not in self.positions:
                 yield Segment(stream, str(path), 0, 0)
                 continue
             row_bytes = average_line(path, at)
             while rows_left >= 1 and at < size:
                 step = min(MOST_SEGMENT, max(LEAST_SEGMENT, int(rows_left * row_bytes)))
-                end = line_end(path, at + step, at, size, self.bounded)
+                end = line_end(path, at + step, at, size, bounded)
                 if end == at:
                     break
                 yield Segment(stream, str(path), at, end)
@@ -174,14 +183,14 @@ class Ledger:
                 at = end
 
     def _remains(self, place: str, taken: dict[str, int]) -> bool:
-        for path in self._files(place):
+        for path in self._files(place, True):
             at = taken.get(str(path), self.positions.get(str(path)))
             if at is None or (at != WHOLE and at < path.stat().st_size):
                 return True
         return False
 
-    def _files(self, place: str) -> list[Path]:
-        if self.bounded or not Path(place).is_dir():
+    def _files(self, place: str, bounded: bool) -> list[Path]:
+        if bounded or not Path(place).is_dir():
             return input_files(place)
         # A folder that is followed may be empty for now, and holds files on their way in under other names.
         return sorted(
@@ -200,7 +209,8 @@ def average_line(path: Path, at: int) -> float:
 
 
 def line_end(path: Path, wanted: int, at: int, size: int, bounded: bool) -> int:
-    """The end of the line that holds byte `wanted`; without one, the file's end, or in a followed file, the last line's."""
+    """The end of the line that holds byte `wanted`. The last line may lack a newline: a bounded file ends with it,
+    and a followed one before it."""
     with open(path, "rb") as file:
         place = min(wanted, size)
         while place < size:

@@ -11,10 +11,9 @@ among each other, so a cell merges them by time (`merged`); within one, rows kee
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,29 +24,12 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampNTZType, TimestampType
 
-from meander.dataflow.edges import Edges
-from meander.dataflow.files import open_file
-from meander.dataflow.sources import TextReader, open_source
-from meander.dataflow.tabular import NEEDED, from_arrow
-from meander.errors import ArgumentError, InputError
-from meander.spark.chunks import (
-    CHUNK_ROWS,
-    CHUNK_TYPE,
-    EDGES,
-    ERROR,
-    REJECTS,
-    TICK,
-    Chunk,
-    chunk_rows,
-    encode_edges,
-    encode_rejects,
-)
+from meander.errors import ArgumentError
+from meander.spark.chunks import CHUNK_TYPE, CLOSED, PARTITION_SHIFT, TICK, Chunk, chunk_rows
 from meander.spark.ledger import WHOLE, Entry, Ledger, Segment
 
 FORMAT = "meander_edges"
-CLOSED = b"closed"
-PARTITION_SHIFT = 40
-"""A chunk's place: the number of its partition above this bit, its number there below."""
+NEEDED = ("src", "label", "trg", "ts")
 
 
 @dataclass(frozen=True)
@@ -58,7 +40,7 @@ class Intake:
     streams: tuple[str, ...]
     places: dict[str, str]
     cells: tuple[int, ...]
-    bounded: bool
+    bounded: tuple[str, ...]
     batch_rows: int
     time_unit: str
     tick: float | None
@@ -83,7 +65,7 @@ class EdgeSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         fields = json.loads(self.options["intake"])
-        for name in ("streams", "cells"):
+        for name in ("streams", "cells", "bounded"):
             fields[name] = tuple(fields[name])
         return EdgeReader(Intake(**fields))
 
@@ -110,7 +92,7 @@ class EdgeReader(DataSourceStreamReader):
         if self._ledger is None:
             one = self.intake
             self._ledger = Ledger(
-                Path(one.ledger), one.places, one.streams, one.bounded, one.batch_rows, one.tick
+                Path(one.ledger), one.places, one.streams, frozenset(one.bounded), one.batch_rows, one.tick
             )
         return self._ledger
 
@@ -141,7 +123,10 @@ class EdgeReader(DataSourceStreamReader):
         if partition.number == 0:
             ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
             yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cells)
-        for count, chunk in enumerate(self._chunks(partition.segments), start=base):
+        # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
+        from meander.spark.reading import read_chunks
+
+        for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
             yield chunk_rows([chunk._replace(place=count)], self.intake.cells)
 
     def commit(self, end: dict[str, int]) -> None:
@@ -149,18 +134,6 @@ class EdgeReader(DataSourceStreamReader):
 
     def stop(self) -> None:
         pass
-
-    def _chunks(self, segments: Iterable[Segment]) -> Iterator[Chunk]:
-        for segment in segments:
-            try:
-                for edges, rejects in read_segment(segment, self.intake.time_unit):
-                    if rejects:
-                        yield Chunk(REJECTS, segment.stream, 0, encode_rejects(rejects))
-                    if edges.rows:
-                        yield Chunk(EDGES, segment.stream, 0, encode_edges(edges, lines=True))
-            except InputError as error:
-                # What stood before the damage is still processed; then the run ends with the error.
-                yield Chunk(ERROR, segment.stream, 0, str(error).encode())
 
 
 def split(segments: Sequence[Segment], tasks: int) -> list[tuple[Segment, ...]]:
@@ -181,55 +154,6 @@ def split(segments: Sequence[Segment], tasks: int) -> list[tuple[Segment, ...]]:
     ]
 
 
-class SegmentReader:
-    """The bytes of a part of a text file; a part of a .csv file after the first begins with the file's header."""
-
-    def __init__(self, segment: Segment) -> None:
-        path = Path(segment.path)
-        self.error: InputError | None = None
-        self.live = False
-        self._file = open_file(path)
-        self._head = b""
-        if segment.start and path.name.endswith(".csv"):
-            self._head = header_line(path)
-        self._file.seek(segment.start)
-        self._left = segment.end - segment.start
-
-    def read(self, limit: int) -> bytes:
-        if self._head:
-            piece, self._head = self._head[:limit], self._head[limit:]
-            return piece
-        piece = self._file.read(min(limit, self._left))
-        self._left -= len(piece)
-        return piece
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def header_line(path: Path) -> bytes:
-    """The first line of a file that is not empty, with its newline."""
-    with open(path, "rb") as file:
-        for line in file:
-            if line.strip(b"\r\n"):
-                return line
-    return b""
-
-
-def read_segment(segment: Segment, time_unit: str) -> Iterator[tuple[Edges, list[Any]]]:
-    """The edges of a segment, with the rejects found beside them."""
-    if segment.end == WHOLE:
-        yield from open_source(
-            segment.path, stream=segment.stream, batch_rows=CHUNK_ROWS, time_unit=time_unit
-        )
-        return
-    reader = SegmentReader(segment)
-    try:
-        yield from TextReader(Path(segment.path), reader, segment.stream, CHUNK_ROWS).chunks()
-    finally:
-        reader.close()
-
-
 def chunk_frame(
     frame: DataFrame,
     stream: str,
@@ -246,17 +170,29 @@ def chunk_frame(
         partition = context.partitionId() if context is not None else 0
         place = partition << PARTITION_SHIFT
         yield chunk_rows([Chunk(TICK, "", place, b"")], cells)
+        from meander.spark.reading import pack_batch
+
         for batch in batches:
-            edges, rejects = from_arrow(batch, stream=stream, time_unit=time_unit, where=f"stream {stream}")
-            chunks = []
-            if rejects:
-                chunks.append(Chunk(REJECTS, stream, place, encode_rejects(rejects)))
-            if edges.rows:
-                chunks.append(Chunk(EDGES, stream, place, encode_edges(edges, lines=False)))
+            yield chunk_rows(pack_batch(batch, stream, place, time_unit), cells)
             place += 1
-            yield chunk_rows(chunks, cells)
 
     return chosen.mapInArrow(pack, CHUNK_TYPE)
+
+
+def record_frame(frame: DataFrame, stream: str, *, cells: Sequence[int]) -> DataFrame:
+    """A DataFrame with one column of records as bytes, as rows of chunks."""
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from meander.spark.reading import pack_lines
+
+        context = TaskContext.get()
+        place = (context.partitionId() if context is not None else 0) << PARTITION_SHIFT
+        yield chunk_rows([Chunk(TICK, "", place, b"")], cells)
+        for batch in batches:
+            yield chunk_rows(pack_lines(batch, stream, place), cells)
+            place += 1
+
+    return frame.mapInArrow(pack, CHUNK_TYPE)
 
 
 def edge_columns(frame: DataFrame, stream: str, columns: dict[str, str]) -> DataFrame:

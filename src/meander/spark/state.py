@@ -122,7 +122,10 @@ def pack_arrays(stamp: str, arrays: Mapping[str, Array]) -> list[bytes | memoryv
         index.append([name, array.dtype.str, list(array.shape), at])
         at += -(-array.nbytes // ALIGN) * ALIGN
     head = json.dumps({"stamp": stamp, "size": at, "arrays": index}).encode()
-    parts: list[bytes | memoryview] = [len(head).to_bytes(8, "little") + head, bytes(-(len(head) + 8) % ALIGN)]
+    parts: list[bytes | memoryview] = [
+        len(head).to_bytes(8, "little") + head,
+        bytes(-(len(head) + 8) % ALIGN),
+    ]
     for array in arrays.values():
         parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, bytes(-array.nbytes % ALIGN)]
     return parts

@@ -1,0 +1,240 @@
+"""The step of a cell: one batch of chunks, through ingest and dataflow, to rows of answers.
+
+In every batch a cell gets its chunks, puts them in order, and hands them to the same ingest and dataflow as the
+in-process runner. What leaves is rows of chunks again: answers, rejects, and one row of figures. Operator state
+stays in this process under a token (see `state`); where that is not the store's, it is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.edges import Edges, Reject, concat_edges
+from meander.dataflow.ingest import Ingest
+from meander.spark.cells import CellStore, Job, Output
+from meander.spark.chunks import (
+    ANSWERS,
+    CLOSED,
+    EDGES,
+    ERROR,
+    FIGURES,
+    PARTITION_SHIFT,
+    REJECTS,
+    TICK,
+    Chunk,
+)
+from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
+from meander.spark.formats import encode_answers
+from meander.spark.state import (
+    Head,
+    Piece,
+    pack_arrays,
+    read_snapshot,
+    unpack_arrays,
+    write_snapshot,
+)
+
+
+@dataclass
+class Live:
+    """Operator state in this process, and the token that it stands under."""
+
+    token: int
+    ingest: Ingest
+    dataflow: Dataflow
+    rebuilt: bool = True
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+LIVE: dict[tuple[str, int], Live] = {}
+"""The cells whose state this process holds, by run and cell."""
+
+
+def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> Iterator[Output]:
+    """One batch of one cell. State in the store and in `LIVE` is of the next batch once all outputs are taken."""
+    begun = time.perf_counter()
+    stored = store.read_head()
+    head = Head() if stored is None else Head.from_bytes(stored)
+    # Taken out while it changes: a batch that fails leaves nothing behind under a token.
+    live = LIVE.pop((job.run, cell), None)
+    if live is None or live.token != head.token:
+        live = rebuild(job, cell, head, store)
+    else:
+        live.rebuilt = False
+    ready = time.perf_counter()
+
+    first = cell == job.cells[0]
+    late: list[Reject] = []
+    batch = sorted(chunks, key=lambda chunk: chunk.place)
+    counts = dict.fromkeys(("edges", "late", "rejected", "answers"), 0)
+    for stream, edges in arrivals(job, batch):
+        counts["edges"] += edges.rows
+        late += live.ingest.push(stream, edges)
+    counts["late"] = len(late)
+    ended = [one.stream for one in batch if one.kind == TICK and one.data == CLOSED]
+    watch_streams(job, head, live.ingest, {one.stream for one in batch if one.kind == EDGES}, ended)
+    if first:
+        for one in batch:
+            if one.kind == REJECTS:
+                counts["rejected"] += len(decode_rejects(one.data))
+                yield Output(REJECTS, "", "", len(decode_rejects(one.data)), one.data)
+            elif one.kind == ERROR:
+                yield Output(ERROR, "", "", 1, one.data)
+        if late:
+            yield Output(REJECTS, "", "", len(late), encode_rejects(late))
+
+    released, frontier = live.ingest.release()
+    pushed = time.perf_counter()
+    for result, answers in live.dataflow.process(released, frontier):
+        if answers.rows:
+            counts["answers"] += answers.rows
+            data = encode_answers(answers, job.formats.get(result.query, "arrow"))
+            yield Output(ANSWERS, result.query, result.head, answers.rows, data)
+    processed = time.perf_counter()
+
+    keep(job, head, store, released, live.dataflow.time)
+    head.time = live.dataflow.time
+    head.token = live.token = secrets.randbits(62)
+    if job.snapshots and head.rows_since_snapshot >= job.snapshot_rows:
+        take_snapshot(job, cell, head, live.dataflow)
+    store.write_ingest(b"".join(pack_arrays("ingest", live.ingest.snapshot())))
+    for name, count in counts.items():
+        head.counts[name] = head.counts.get(name, 0) + count
+    store.write_head(head.to_bytes())
+    LIVE[job.run, cell] = live
+    live.seconds = {
+        "rebuild": ready - begun,
+        "ingest": pushed - ready,
+        "dataflow": processed - pushed,
+        "keep": time.perf_counter() - processed,
+    }
+    yield figures(job, cell, head, live, counts)
+
+
+def arrivals(job: Job, batch: list[Chunk]) -> Iterator[tuple[str, Edges]]:
+    """The edges of a batch, stream by stream, in order of arrival.
+
+    Partitions of a DataFrame have no order among each other. They are merged by the greatest time that each has
+    reached, which keeps the order in each and makes no edge late that would not be late alone.
+    """
+    for stream in job.streams:
+        chunks = [one for one in batch if one.kind == EDGES and one.stream == stream]
+        if stream not in job.merged or len({one.place >> PARTITION_SHIFT for one in chunks}) < 2:
+            for one in chunks:
+                yield stream, decode_edges(one.data)
+            continue
+        partitions: dict[int, list[Edges]] = {}
+        for one in chunks:
+            partitions.setdefault(one.place >> PARTITION_SHIFT, []).append(decode_edges(one.data))
+        parts = [concat_edges(edges) for edges in partitions.values()]
+        reached = np.concatenate([np.maximum.accumulate(part.ts) for part in parts])
+        yield stream, concat_edges(parts).take(np.argsort(reached, kind="stable"))
+
+
+def watch_streams(job: Job, head: Head, ingest: Ingest, spoke: set[str], ended: list[str]) -> None:
+    """Close the streams that have ended, and those silent for too long; open those that speak again."""
+    now = time.time()
+    for stream in spoke:
+        head.heard[stream] = now
+    for stream in ended:
+        if stream not in head.ended:
+            head.ended.append(stream)
+            ingest.close(stream)
+    waiting = [one for one in job.streams if one not in head.ended]
+    silent = [one for one in waiting if now - max(head.heard.get(one, 0.0), job.started) > job.idle]
+    if waiting and len(silent) == len(waiting):
+        # Time comes from the streams: without any it stands where the furthest of them is, and does not run out.
+        silent.remove(max(silent, key=lambda one: ingest.streams[one].greatest))
+    for stream in waiting:
+        if stream in silent and stream not in head.idle:
+            head.idle.append(stream)
+            ingest.close(stream)
+        elif stream not in silent and stream in head.idle:
+            head.idle.remove(stream)
+            ingest.open(stream)
+
+
+def keep(job: Job, head: Head, store: CellStore, released: Mapping[str, Edges], time_reached: int) -> None:
+    """Put the edges that the dataflow has taken into the store, and take out what has expired."""
+    for stream, edges in released.items():
+        if edges.rows:
+            piece = head.add(stream, edges.rows, job.expiry(stream, int(edges.ts[-1])))
+            if piece.expiry > time_reached:
+                store.write_piece(piece.number, encode_edges(edges, lines=False))
+    for gone in head.drop_expired(time_reached):
+        store.drop_piece(gone.number)
+    for stream in released:
+        while pieces := head.mergeable(stream):
+            merge_pieces(head, store, pieces)
+
+
+def merge_pieces(head: Head, store: CellStore, pieces: list[Piece]) -> None:
+    edges = concat_edges([decode_edges(store.read_piece(one.number)) for one in pieces])
+    made = head.merge(pieces)
+    for one in pieces:
+        if one.number != made.number:
+            store.drop_piece(one.number)
+    store.write_piece(made.number, encode_edges(edges, lines=False))
+
+
+def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
+    """The state that the head's token stands for: the last snapshot and the pieces since, or all pieces."""
+    dataflow = Dataflow(job.plan, mode=job.mode, paths=job.paths, memory=job.memory)
+    ingest = Ingest(job.streams, lateness=job.lateness)
+    stored = store.read_ingest()
+    if stored is not None:
+        arrays = unpack_arrays("ingest", np.frombuffer(stored, np.uint8))
+        assert arrays is not None, "the store hands back what was written to it"
+        ingest.restore(arrays)
+    since = 0
+    if head.snapshot:
+        snapshot = read_snapshot(snapshot_path(job, cell, head.snapshot), job.stamp)
+        if snapshot is not None:
+            dataflow.restore(snapshot)
+            since = head.snapshot_number
+    by_stream: dict[str, list[Edges]] = {}
+    for piece in head.pieces:
+        if piece.number >= since:
+            by_stream.setdefault(piece.stream, []).append(decode_edges(store.read_piece(piece.number)))
+    edges = {stream: concat_edges(parts) for stream, parts in by_stream.items()}
+    if head.time >= 0:
+        for _ in dataflow.process(edges, head.time):
+            pass
+    return Live(head.token, ingest, dataflow)
+
+
+def take_snapshot(job: Job, cell: int, head: Head, dataflow: Dataflow) -> None:
+    name = f"{head.token:016x}"
+    write_snapshot(snapshot_path(job, cell, name), job.stamp, dataflow.snapshot())
+    head.snapshot = name
+    head.snapshot_number = head.next_number
+
+
+def snapshot_path(job: Job, cell: int, name: str) -> Path:
+    return Path(job.snapshots) / f"cell-{job.cells.index(cell)}" / f"{name}.snapshot"
+
+
+def figures(job: Job, cell: int, head: Head, live: Live, counts: Mapping[str, int]) -> Output:
+    """What the cell has done in this batch and holds now, as a row of JSON."""
+    operators = [one._asdict() for one in live.dataflow.figures()]
+    fields = {
+        "cell": job.cells.index(cell),
+        "time": live.dataflow.time,
+        **counts,
+        "window_rows": sum(one.rows for one in head.pieces),
+        "window_pieces": len(head.pieces),
+        "state_rows": sum(one["state_rows"] for one in operators),
+        "state_bytes": live.dataflow.state_bytes,
+        "rebuilt": live.rebuilt,
+        "seconds": {name: round(seconds, 6) for name, seconds in live.seconds.items()},
+        "operators": operators,
+    }
+    return Output(FIGURES, "", "", 1, json.dumps(fields).encode())

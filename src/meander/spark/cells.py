@@ -1,0 +1,125 @@
+"""Cells: shares of the work, and the stateful operator that drives each on Spark.
+
+A cell is one key of Spark's stateful operator. `Cell` gives a cell's step (`advance`) its chunks and a store that
+outlives the worker; what the step does with them is the same with any other store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from meander.physical.plan import PhysicalPlan, ScanOp
+from meander.spark.chunks import Chunk
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every cell of a run does. Sent to the workers with the operator."""
+
+    run: str
+    plan: PhysicalPlan
+    streams: tuple[str, ...]
+    cells: tuple[int, ...]
+    formats: Mapping[str, str]  # by query: how its answers are to be encoded
+    lateness: int = 0
+    mode: str = "intervals"
+    paths: bool = False
+    memory: int | None = None
+    idle: float = 60.0
+    started: float = 0.0
+    merged: frozenset[str] = frozenset()
+    snapshots: str = ""
+    snapshot_rows: int = 250_000
+
+    @property
+    def stamp(self) -> str:
+        """Tells snapshots of this plan from those of another."""
+        return hashlib.sha256(repr((self.plan, self.mode, self.paths)).encode()).hexdigest()[:16]
+
+    def expiry(self, stream: str, ts: int) -> int:
+        """When the last window lets go of an edge of this time."""
+        scans = [one for one in self.plan.operators if isinstance(one, ScanOp) and one.stream == stream]
+        return max((ts // one.slide * one.slide + one.window for one in scans), default=ts)
+
+
+class CellStore(Protocol):
+    """What outlives a cell's worker: Spark's state store, or a stand-in for it."""
+
+    def read_head(self) -> bytes | None: ...
+    def write_head(self, head: bytes) -> None: ...
+    def read_ingest(self) -> bytes | None: ...
+    def write_ingest(self, arrays: bytes) -> None: ...
+    def read_piece(self, number: int) -> bytes: ...
+    def write_piece(self, number: int, edges: bytes) -> None: ...
+    def drop_piece(self, number: int) -> None: ...
+
+
+class Output(NamedTuple):
+    """A row that leaves a cell."""
+
+    kind: str
+    query: str
+    head: str
+    rows: int
+    data: bytes
+
+
+NUMBER = StructType([StructField("number", LongType())])
+CONTENT = StructType([StructField("content", BinaryType())])
+
+
+class Cell(StatefulProcessor):
+    """The stateful operator: Spark's state store under `advance`."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._head = handle.getValueState("head", CONTENT)
+        self._ingest = handle.getValueState("ingest", CONTENT)
+        self._pieces = handle.getMapState("pieces", NUMBER, CONTENT)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        # Imported where cells run: Spark also makes this operator in a process that only asks for its states.
+        from meander.spark.advance import advance
+
+        chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data)) for row in rows)
+        for output in advance(self.job, key[0], self, chunks):
+            yield Row(**output._asdict())
+
+    def close(self) -> None:
+        pass
+
+    def read_head(self) -> bytes | None:
+        return _content(self._head.get())
+
+    def write_head(self, head: bytes) -> None:
+        self._head.update((head,))
+
+    def read_ingest(self) -> bytes | None:
+        return _content(self._ingest.get())
+
+    def write_ingest(self, arrays: bytes) -> None:
+        self._ingest.update((arrays,))
+
+    def read_piece(self, number: int) -> bytes:
+        content = _content(self._pieces.getValue((number,)))
+        assert content is not None, "a piece that the head lists is in the store"
+        return content
+
+    def write_piece(self, number: int, edges: bytes) -> None:
+        self._pieces.updateValue((number,), (edges,))
+
+    def drop_piece(self, number: int) -> None:
+        self._pieces.removeKey((number,))
+
+
+def _content(row: Any) -> bytes | None:
+    return None if row is None else bytes(row[0])

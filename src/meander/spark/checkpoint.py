@@ -1,0 +1,76 @@
+"""What a checkpoint belongs to: the meaning of its queries, and the identity of its run.
+
+Beside Spark's own files a checkpoint has a folder `meander`: what has been read of files, snapshots, how far each
+sink has come, and `run.json`, which says what the answers so far were answers to. The same queries under another
+plan or path operator go on from it; a query that means something else is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from meander.errors import ArgumentError, StateError
+from meander.spark.ledger import write_atomically
+from meander.syntax import to_datalog
+from meander.syntax.query import RegularQuery
+
+WORDS = {"mode": "--mode", "cells": "--cells", "time_unit": "--time-unit"}
+
+
+class Named(Protocol):
+    name: str
+    regular: RegularQuery
+
+
+def meaning_of(queries: Sequence[Named], mode: str, cells: int, time_unit: str) -> dict[str, Any]:
+    """What must not change under a checkpoint: each query's meaning, and how its answers are told."""
+    return {
+        "queries": {query.name: to_datalog(query.regular) for query in queries},
+        "mode": mode,
+        "cells": cells,
+        "time_unit": time_unit,
+    }
+
+
+def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
+    """The identity of the run in this folder, new or old; refuses an old one of another meaning.
+
+    Queries may be added, and left out.
+    """
+    path = folder / "run.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "sinks").mkdir(exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"the checkpoint {folder.parent} cannot be written: {error.strerror}") from None
+    if not path.exists():
+        if (folder.parent / "offsets").exists():
+            raise StateError(
+                f"{folder.parent} is the checkpoint of another Spark query, not of Meander\n"
+                "hint: choose an empty folder for --checkpoint"
+            )
+        run = uuid.uuid4().hex
+        write_atomically(path, json.dumps(meaning | {"run": run}, indent=1))
+        return run
+    known = json.loads(path.read_text())
+    for name, text in meaning["queries"].items():
+        before = known["queries"].get(name, text)
+        if before != text:
+            raise StateError(
+                f"the checkpoint {folder.parent} belongs to another query {name or ''}".rstrip()
+                + f"; it was\n{before.rstrip()}\nand is now\n{text.rstrip()}\n"
+                "hint: start the changed query with a new checkpoint; another --plan or --path-operator needs none"
+            )
+    for field, option in WORDS.items():
+        if known[field] != meaning[field]:
+            raise StateError(
+                f"the checkpoint {folder.parent} was made with {option} {known[field]}, not {meaning[field]}\n"
+                f"hint: use {option} {known[field]}, or a new checkpoint"
+            )
+    known["queries"] |= meaning["queries"]
+    write_atomically(path, json.dumps(known, indent=1))
+    return str(known["run"])

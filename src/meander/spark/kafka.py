@@ -1,0 +1,59 @@
+"""Kafka as a source of edges and a sink of answers, through Spark's connector where it is there.
+
+A record's value is an edge as a line of JSON (`{"src": …, "label": …, "trg": …, "ts": …}`), the same as in a
+`.jsonl` file, or with tabs between the fields. Records of one partition keep the order of their offsets;
+partitions are merged by time. Answers are written one record an answer, as lines of JSON: after a crash the last
+batch may be there twice, as Kafka's sink in Spark promises no more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from meander.errors import ArgumentError
+
+PLACE = re.compile(r"kafka://([^/\s]+)/([\w.\-]+)")
+
+
+def parse_place(place: str) -> tuple[str, str]:
+    """The servers and the topic of `kafka://host:port[,host:port]/topic`."""
+    found = PLACE.fullmatch(place)
+    if found is None:
+        raise ArgumentError(f"{place} is no place in Kafka\nhint: kafka://host:port/topic")
+    return found.group(1), found.group(2)
+
+
+def kafka_frame(spark: SparkSession, place: str) -> DataFrame:
+    """The records of a topic from its beginning on: `value`, in the order of each partition's offsets."""
+    servers, topic = parse_place(place)
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+    reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
+    try:
+        return reader.load().select(F.col("value"))
+    except AnalysisException as error:
+        raise missing_connector(spark) from error
+
+
+def kafka_writer(place: str) -> Callable[[DataFrame, int], Any]:
+    """A sink that writes each answer as a record of JSON."""
+    servers, topic = parse_place(place)
+
+    def take(frame: DataFrame, batch: int) -> None:
+        records = frame.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}).alias("value"))
+        writer = records.write.format("kafka").option("kafka.bootstrap.servers", servers)
+        writer.option("topic", topic).save()
+
+    return take
+
+
+def missing_connector(spark: SparkSession) -> ArgumentError:
+    return ArgumentError(
+        "Spark has no connector for Kafka\n"
+        "hint: start Spark with --packages org.apache.spark:spark-sql-kafka-0-10_2.13:" + spark.version
+    )

@@ -1,0 +1,327 @@
+"""A run: a Spark query in motion, its sinks, its figures, and its end.
+
+Each batch's output is a few rows, which the driver collects and hands to the sinks of their queries. A batch in
+which every cell has reached the end of time is the last one of bounded input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+from pyspark.sql.streaming.query import StreamingQueryManager
+
+from meander import errors
+from meander.dataflow.edges import INFINITY
+from meander.errors import ArgumentError, InputError, MeanderError
+from meander.spark.cells import Job
+from meander.spark.chunks import ANSWERS, ERROR, FIGURES, REJECTS
+from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
+from meander.spark.ledger import END_SIGNAL
+from meander.spark.sinks import Rejects, Sink
+
+RAISED = re.compile(r"meander\.errors\.(\w+): (.*?)(?:\n\s*SQLSTATE|\n\n|\n\tat |\Z)", re.DOTALL)
+KEPT = 100
+
+
+@dataclass
+class SparkSink:
+    """A sink that Spark writes: a function of (DataFrame, batch number), or a format with its options."""
+
+    take: Callable[[DataFrame, int], Any]
+    arity: int
+    paths: bool
+    integers: bool
+
+    @property
+    def how(self) -> str:
+        return ARROW_INTEGERS if self.integers else ARROW_STRINGS
+
+    @staticmethod
+    def of(given: Any, arity: int, *, paths: bool, integers: bool) -> SparkSink:
+        if callable(given):
+            take = given
+        elif isinstance(given, Mapping) and "format" in given:
+            take = format_writer(dict(given))
+        elif isinstance(given, str) and given.startswith("kafka://"):
+            from meander.spark.kafka import kafka_writer
+
+            take = kafka_writer(given)
+        else:
+            raise ArgumentError(
+                f"{given!r} is no sink\nhint: a path, a function of (DataFrame, batch number), or "
+                '{"format": …, …} with Spark\'s options'
+            )
+        return SparkSink(take, arity, paths, integers)
+
+    def write(self, outputs: DataFrame, query: str, batch: int) -> None:
+        chosen = outputs.where((F.col("kind") == ANSWERS) & (F.col("query") == query)).select("data")
+        schema = spark_schema(self.arity, paths=self.paths, integers=self.integers)
+
+        def rows(batches: Any) -> Any:
+            for one in batches:
+                for data in one.column("data"):
+                    yield from decode_table(data.as_py()).cast(schema).to_batches()
+
+        kind = answer_type(self.arity, paths=self.paths, integers=self.integers)
+        self.take(chosen.mapInArrow(rows, kind), batch)
+
+
+def format_writer(options: dict[str, Any]) -> Callable[[DataFrame, int], None]:
+    kind = options.pop("format")
+
+    def take(frame: DataFrame, batch: int) -> None:
+        writer = frame.write.format(kind).mode("append")
+        for name, value in options.items():
+            writer = writer.option(name, value)
+        writer.save()
+
+    return take
+
+
+class Run:
+    """Queries being answered."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        frame: DataFrame,
+        checkpoint: Path,
+        sinks: Mapping[str, Sink | SparkSink],
+        rejects: Rejects | None,
+        metrics: str | None,
+        *,
+        follow: bool,
+        trigger: str | None,
+    ) -> None:
+        self.spark = spark
+        self.job = job
+        self.checkpoint = checkpoint
+        self.sinks = sinks
+        self.rejects = rejects
+        self.follow = follow
+        self.figures: list[dict[str, Any]] = []
+        self.totals = dict.fromkeys(("edges", "answers", "late", "rejected"), 0)
+        self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
+        self._ended = threading.Event()
+        self._ended_file = checkpoint / "meander" / "ended"
+        if self._ended_file.exists():
+            self._ended.set()
+        self._error: MeanderError | None = None
+        self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
+        writer = frame.writeStream.foreachBatch(self._take).option(
+            "checkpointLocation", str(checkpoint / "spark")
+        )
+        if trigger is not None:
+            writer = writer.trigger(processingTime=trigger)
+        self.query = writer.queryName(f"meander-{job.run[:8]}").start()
+        if self._metrics is not None:
+            self._metrics.watch(str(self.query.id))
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(result.query for result in self.job.plan.results))
+
+    @property
+    def active(self) -> bool:
+        return bool(self.query.isActive)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until bounded input has ended, the run is stopped or fails; False if `timeout` seconds passed first."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._ended.wait(0.02):
+            if not self.query.isActive:
+                self._raise()
+                return True
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+        # The last batch is committed before the query is stopped, so that a restart finds it done.
+        with self._errors():
+            self.query.processAllAvailable()
+        self.stop()
+        if self._error is not None:
+            raise self._error
+        for sink in self.sinks.values():
+            if not isinstance(sink, SparkSink):
+                sink.finish()
+        if self.rejects is not None:
+            self.rejects.finish()
+        return True
+
+    def process_available(self) -> None:
+        """Until all that is there now has been answered."""
+        with self._errors():
+            self.query.processAllAvailable()
+        if self._error is not None:
+            self.stop()
+            raise self._error
+
+    def finish(self) -> None:
+        """End the streams: what is there is answered, what is held is released, and the run stops."""
+        self.process_available()
+        (self.checkpoint / "meander" / "ledger" / END_SIGNAL).touch()
+        self.wait()
+
+    def stop(self) -> None:
+        self.query.stop()
+        if self._metrics is not None:
+            self._metrics.close()
+
+    def _take(self, outputs: DataFrame, batch: int) -> None:
+        """The output of one batch to the sinks."""
+        begun = time.perf_counter()
+        by_spark = {name: sink for name, sink in self.sinks.items() if isinstance(sink, SparkSink)}
+        if by_spark:
+            outputs = outputs.persist()
+        rows = outputs.collect()
+        try:
+            for name, by_format in by_spark.items():
+                by_format.write(outputs, name, batch)
+        finally:
+            if by_spark:
+                outputs.unpersist()
+        for name, sink in self.sinks.items():
+            if not isinstance(sink, SparkSink):
+                parts = [bytes(row.data) for row in rows if row.kind == ANSWERS and row.query == name]
+                sink.write(batch, parts)
+        if self.rejects is not None:
+            self.rejects.write(batch, [bytes(row.data) for row in rows if row.kind == REJECTS])
+        cells = [json.loads(row.data) for row in rows if row.kind == FIGURES]
+        self._note(batch, cells, time.perf_counter() - begun)
+        damage = [bytes(row.data).decode() for row in rows if row.kind == ERROR]
+        if damage:
+            self._error = InputError(damage[0])
+            self._ended.set()
+        elif len(cells) == len(self.job.cells) and all(cell["time"] >= INFINITY for cell in cells):
+            self._ended_file.touch()
+            self._ended.set()
+
+    def _note(self, batch: int, cells: list[dict[str, Any]], seconds: float) -> None:
+        figures = {
+            "batch": batch,
+            "edges": max((cell["edges"] for cell in cells), default=0),
+            "late": max((cell["late"] for cell in cells), default=0),
+            "rejected": sum(cell["rejected"] for cell in cells),
+            "answers": sum(cell["answers"] for cell in cells),
+            "state_rows": sum(cell["state_rows"] for cell in cells),
+            "state_bytes": sum(cell["state_bytes"] for cell in cells),
+            "seconds": round(seconds, 4),
+            "cells": cells,
+        }
+        self.figures = [*self.figures[1 - KEPT :], figures]
+        for name in self.totals:
+            self.totals[name] += figures[name]
+        if self._metrics is not None:
+            self._metrics.add(figures)
+        for hook in self.batch_hooks:
+            hook(figures)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Any:
+        try:
+            yield
+        except StreamingQueryException as error:
+            raise translate_error(error) from None
+
+    def _raise(self) -> None:
+        error = self.query.exception()
+        if error is not None:
+            raise translate_error(error)
+
+
+def translate_error(error: Exception) -> MeanderError:
+    """The error that a worker raised on purpose, or what Spark says, in its first line."""
+    text = str(error)
+    found = RAISED.search(text)
+    if found is not None:
+        kind = getattr(errors, found.group(1), MeanderError)
+        made = MeanderError.__new__(kind)
+        Exception.__init__(made, found.group(2).strip())
+        if hasattr(made, "__dict__"):
+            made.__dict__.setdefault("message", found.group(2).strip())
+        return made if isinstance(made, MeanderError) else MeanderError(text)
+    causes = [line for line in text.splitlines() if line.strip()]
+    return MeanderError(f"the Spark query failed: {causes[0] if causes else type(error).__name__}")
+
+
+class Metrics(StreamingQueryListener):
+    """One line of JSON for each batch: the cells' figures, and what Spark says it took."""
+
+    def __init__(self, streams: StreamingQueryManager, path: str) -> None:
+        self.streams = streams
+        self.path = path
+        self._lock = threading.Lock()
+        self._waiting: dict[int, dict[str, Any]] = {}
+        self._query = ""
+        try:
+            self._file: TextIO = open(path, "a", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
+        streams.addListener(self)
+
+    def watch(self, query: str) -> None:
+        self._query = query
+
+    def add(self, figures: dict[str, Any]) -> None:
+        with self._lock:
+            self._waiting[figures["batch"]] = figures
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        progress = event.progress
+        if str(progress.id) != self._query:
+            return
+        with self._lock:
+            figures = self._waiting.pop(progress.batchId, None)
+            if figures is not None:
+                figures["spark"] = {
+                    "timestamp": progress.timestamp,
+                    "durations_ms": dict(progress.durationMs),
+                    "input_rows": progress.numInputRows,
+                    "commit_ms": sum(one.commitTimeMs for one in progress.stateOperators),
+                }
+                self._write(figures)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+    def close(self) -> None:
+        """Write what Spark has said nothing of yet, after giving it a moment."""
+        deadline = time.monotonic() + 2
+        while self._waiting and time.monotonic() < deadline:
+            time.sleep(0.02)
+        with self._lock:
+            for figures in self._waiting.values():
+                self._write(figures)
+            self._waiting.clear()
+            if not self._file.closed:
+                self._file.close()
+                self.streams.removeListener(self)
+
+    def _write(self, figures: dict[str, Any]) -> None:
+        if not self._file.closed:
+            self._file.write(json.dumps(figures) + "\n")
+            self._file.flush()

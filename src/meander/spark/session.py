@@ -1,0 +1,399 @@
+"""A session: streams, queries over them, and runs that answer them on Spark.
+
+All queries of a run are one dataflow behind one stateful operator: one pass over the streams, and what queries
+have in common is computed once. The pipeline is three steps:
+
+    chunks of edges  →  groupBy(cell).transformWithState(Cell)  →  chunks of answers, rejects and figures
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType
+
+from meander.dataflow.answers import answer_schema
+from meander.errors import ArgumentError, StateError
+from meander.explain import explain
+from meander.physical.plan import PhysicalPlan, build
+from meander.physical.planning import plan_query
+from meander.spark.cells import Cell, Job
+from meander.spark.checkpoint import check_checkpoint, meaning_of
+from meander.spark.chunks import ANSWERS, RESULT_TYPE, cell_keys
+from meander.spark.formats import (
+    ARROW_INTEGERS,
+    ARROW_STRINGS,
+    answer_type,
+    decode_table,
+    spark_schema,
+)
+from meander.spark.kafka import kafka_frame
+from meander.spark.ledger import Ledger
+from meander.spark.runs import Run, SparkSink
+from meander.spark.settings import PARTITIONS, check_settings, local_spark
+from meander.spark.sinks import Rejects, Sink, open_sink
+from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
+from meander.syntax import parse
+from meander.syntax.durations import parse_duration
+from meander.syntax.query import RegularQuery
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+BATCH_ROWS = 500_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a stream's edges come from: a path, or a DataFrame and the names of its columns.
+
+    `records` are edges as bytes in one column; a `bounded` path does not grow.
+    """
+
+    place: str = ""
+    frame: DataFrame | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    records: bool = False
+    bounded: bool = False
+
+    @property
+    def has_integers(self) -> bool:
+        """Whether all vertices are integers, by the types of the columns."""
+        if self.frame is None:
+            return False
+        types = {one.name: one.dataType for one in self.frame.schema.fields}
+        return all(isinstance(types.get(self.columns.get(end, end)), IntegralType) for end in ("src", "trg"))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run can be told, by the names of the command's options."""
+
+    paths: bool = False
+    mode: str = "intervals"
+    lateness: int | str = 0
+    path_operator: str = "auto"
+    cells: int = 1
+    batch_rows: int | None = None
+    idle: float | str = 60.0
+    memory: int | None = None
+    snapshot_rows: int = 250_000
+
+
+class Query:
+    """A registered query."""
+
+    def __init__(
+        self, session: Session, name: str, text: str, regular: RegularQuery, plan: int | None
+    ) -> None:
+        self.session = session
+        self.name = name
+        self.text = text
+        self.regular = regular
+        self.plan = plan
+
+    def __repr__(self) -> str:
+        return f"Query({self.name!r})"
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(stream.name for stream in self.regular.streams)
+
+    def explain(self, stage: str | None = None) -> str:
+        """What becomes of the query: one stage (`query`, `logical`, `plans`, `physical`) or all of them."""
+        return explain(
+            self.text, stage, unit=self.session.time_unit, views=self.session.views, plan=self.plan
+        )
+
+    def dataframe(self, *, result: str | None = None, folder: str | None = None, **options: Any) -> DataFrame:
+        """The answers as a streaming DataFrame.
+
+        Options are those of `Session.start` (`paths`, `mode`, `lateness`, `cells`, …). Of a query with several
+        results, `result` chooses one. `folder` is where snapshots go and what has been read of files is noted:
+        give the same one, beside Spark's own checkpoint, to go on after a restart.
+        """
+        return self.session._dataframe(self, result, folder, Options(**options))
+
+
+class Session:
+    """Streams and queries on a Spark session: the user's, or a local one that is started here."""
+
+    def __init__(self, spark: SparkSession | None = None, *, time_unit: str = "s") -> None:
+        self.spark = spark if spark is not None else local_spark()
+        check_settings(self.spark)
+        self.time_unit = time_unit
+        self.sources: dict[str, Source] = {}
+        self.queries: dict[str, Query] = {}
+        self.runs: list[Run] = []
+
+    @property
+    def views(self) -> dict[str, RegularQuery]:
+        """The queries that later ones can read as streams, by name."""
+        return {name: query.regular for name, query in self.queries.items()}
+
+    def stream(self, name: str, source: DataFrame | str, *, columns: Mapping[str, str] | None = None) -> None:
+        """Name a stream: a DataFrame with the columns src, label, trg, ts and perhaps op, or a path.
+
+        `columns` maps these to the DataFrame's own names; `ts` is an integer in the session's unit or a
+        timestamp. A path is a file or folder, or `kafka://host:port/topic`.
+        """
+        if not NAME.fullmatch(name):
+            raise ArgumentError(
+                f"{name!r} is no name for a stream\nhint: letters, digits and _, not a digit first"
+            )
+        if isinstance(source, str):
+            self.sources[name] = Source(place=source)
+        else:
+            self.sources[name] = Source(frame=source, columns=dict(columns or {}))
+
+    def query(self, text: str, name: str | None = None, *, plan: int | None = None) -> Query:
+        """Register a query in Datalog or G-CORE. It can read earlier queries as views, by their names."""
+        chosen = name if name is not None else f"query{len(self.queries) + 1}"
+        if not NAME.fullmatch(chosen):
+            raise ArgumentError(
+                f"{chosen!r} is no name for a query\nhint: letters, digits and _, not a digit first"
+            )
+        if chosen in self.queries or chosen in self.sources:
+            raise ArgumentError(
+                f"there is a query or stream {chosen} already\nhint: drop({chosen!r}), or another name"
+            )
+        regular = parse(text, unit=self.time_unit, views=self.views)
+        query = Query(self, chosen, text, regular, plan)
+        plan_query(regular, plan=plan)
+        self.queries[chosen] = query
+        return query
+
+    def drop(self, name: str) -> None:
+        """Forget a query; runs that answer it go on until they are stopped."""
+        if name not in self.queries:
+            raise ArgumentError(f"there is no query {name}: there are {', '.join(self.queries) or 'none'}")
+        del self.queries[name]
+
+    def start(
+        self,
+        checkpoint: str | None = None,
+        sinks: Mapping[str, Any] | None = None,
+        *,
+        queries: list[str] | None = None,
+        rejects: Any = None,
+        metrics: str | None = None,
+        follow: bool = True,
+        trigger: str | None = None,
+        **options: Any,
+    ) -> Run:
+        """Answer all registered queries (or those named in `queries`) in one pass over the streams.
+
+        A sink is a path as for `--out`, a function that gets a DataFrame of answers and the batch's number, or a
+        function's place taken by a dict of Spark's `format` and its options. With `follow`, files and folders
+        are watched for more; without, the run ends when they have been read, and everything held is released.
+        """
+        chosen = [self._named(name) for name in (queries if queries is not None else list(self.queries))]
+        if not chosen:
+            raise ArgumentError("there is no query to run\nhint: query(text, name=…) registers one")
+        unknown = [name for name in sinks or {} if name not in {query.name for query in chosen}]
+        if unknown:
+            raise ArgumentError(
+                f"a sink is for {unknown[0]}, and no query has that name: there are {', '.join(self.queries)}"
+            )
+        asked = Options(**options)
+        physical = self._physical(chosen, asked)
+        place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
+        own = place / "meander"
+        run_id = check_checkpoint(own, meaning_of(chosen, asked.mode, asked.cells, self.time_unit))
+        self._check_ended(own, physical)
+        opened: dict[str, Sink | SparkSink] = {}
+        for query in chosen:
+            given = (sinks or {}).get(query.name)
+            if given is None:
+                continue
+            opened[query.name] = self._sink(query, given, own, physical, asked, follow)
+        reject_sink = None
+        if rejects is not None:
+            lines = open_sink(
+                str(rejects), own / "sinks" / "rejects.json", bounded=not follow, empty=pa.schema([])
+            )
+            reject_sink = Rejects(lines)
+        formats = {name: sink.how for name, sink in opened.items()}
+        job, frame = self._pipeline(run_id, physical, asked, formats, own, follow)
+        run = Run(self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger)
+        self.runs.append(run)
+        return run
+
+    def _check_ended(self, own: Path, physical: PhysicalPlan) -> None:
+        """A run that has ended has said all there is to say: more input for it is refused, not passed over."""
+        if not (own / "ended").exists():
+            return
+        places = {
+            name: self.sources[name].place
+            for name in physical.streams
+            if name in self.sources and self.sources[name].place
+        }
+        ledger = Ledger(own / "ledger", places, physical.streams, frozenset(places), 1)
+        fresh = ledger.unread()
+        if fresh:
+            raise StateError(
+                f"the run of the checkpoint {own.parent} has ended with its input, and {fresh} has come since\n"
+                "hint: a new checkpoint reads everything; start(follow=True) waits for more"
+            )
+
+    def _named(self, name: str) -> Query:
+        if name not in self.queries:
+            raise ArgumentError(f"there is no query {name}: there are {', '.join(self.queries) or 'none'}")
+        return self.queries[name]
+
+    def _physical(self, queries: list[Query], options: Options) -> PhysicalPlan:
+        plans = [
+            one
+            for query in queries
+            for one in plan_query(query.regular, name=query.name, unit=self.time_unit, plan=query.plan)
+        ]
+        return build(plans, path_operator=options.path_operator, paths=options.paths)
+
+    def _sink(
+        self, query: Query, given: Any, own: Path, physical: PhysicalPlan, options: Options, follow: bool
+    ) -> Sink | SparkSink:
+        results = [one for one in physical.results if one.query == query.name]
+        arity = results[0].arity
+        if isinstance(given, str | Path) and not str(given).startswith("kafka://"):
+            record = own / "sinks" / f"{query.name}.json"
+            empty = answer_schema(arity, paths=options.paths)
+            return open_sink(str(given), record, bounded=not follow, empty=empty)
+        integers = self._has_integers(query)
+        return SparkSink.of(given, arity, paths=options.paths, integers=integers)
+
+    def _has_integers(self, query: Query) -> bool:
+        return all(self.sources[name].has_integers for name in query.streams if name in self.sources)
+
+    def _pipeline(
+        self,
+        run_id: str,
+        physical: PhysicalPlan,
+        options: Options,
+        formats: Mapping[str, str],
+        own: Path,
+        follow: bool,
+    ) -> tuple[Job, DataFrame]:
+        """The job of the cells, and the DataFrame of what leaves them."""
+        missing = [name for name in physical.streams if name not in self.sources]
+        if missing:
+            raise ArgumentError(
+                f"the stream {missing[0]} is not known: there are {', '.join(self.sources) or 'none'}\n"
+                f'hint: stream("{missing[0]}", …) says where its edges come from'
+            )
+        if options.cells < 1:
+            raise ArgumentError(f"{options.cells} cells cannot do any work\nhint: --cells is 1 or more")
+        cells = cell_keys(options.cells, options.cells)
+        self.spark.conf.set(PARTITIONS, str(options.cells))
+        sources = {name: self._settled(name, own) for name in physical.streams}
+        others = {
+            name: self._chunks(name, one, cells) for name, one in sources.items() if one.frame is not None
+        }
+        bounded = [
+            name for name, one in sources.items() if name not in others and (one.bounded or not follow)
+        ]
+        idle = (
+            options.idle
+            if isinstance(options.idle, int | float)
+            else parse_duration(options.idle, "ms") / 1000
+        )
+        intake = Intake(
+            ledger=str(own / "ledger"),
+            streams=physical.streams,
+            places={name: one.place for name, one in sources.items() if name not in others},
+            cells=tuple(cells),
+            bounded=tuple(bounded),
+            batch_rows=options.batch_rows or BATCH_ROWS,
+            time_unit=self.time_unit,
+            tick=idle if follow and len(physical.streams) > 1 else None,
+            tasks=self.spark.sparkContext.defaultParallelism,
+        )
+        chunks = edge_frame(self.spark, intake)
+        for part in others.values():
+            chunks = chunks.union(part)
+        lateness = options.lateness
+        job = Job(
+            run=run_id,
+            plan=physical,
+            streams=physical.streams,
+            cells=tuple(cells),
+            formats=formats,
+            lateness=parse_duration(lateness, self.time_unit) if isinstance(lateness, str) else lateness,
+            mode=options.mode,
+            paths=options.paths,
+            memory=options.memory,
+            idle=idle,
+            started=time.time(),
+            merged=frozenset(others),
+            snapshots=str(own / "snapshots"),
+            snapshot_rows=options.snapshot_rows,
+        )
+        return job, self._stateful(chunks, job)
+
+    def _settled(self, name: str, own: Path) -> Source:
+        """A stream's source as a folder that is read, or as a streaming DataFrame.
+
+        A static DataFrame is written out in order of time, and read as files that do not grow.
+        """
+        source = self.sources[name]
+        if source.place.startswith("kafka://"):
+            return Source(frame=kafka_frame(self.spark, source.place), records=True)
+        if source.frame is None or source.frame.isStreaming:
+            return source
+        folder = own / "static" / name
+        if not (folder / "_SUCCESS").exists():
+            chosen = edge_columns(source.frame, name, source.columns)
+            chosen.orderBy("ts").write.mode("overwrite").parquet(str(folder))
+        return Source(place=str(folder), bounded=True)
+
+    def _chunks(self, name: str, source: Source, cells: list[int]) -> DataFrame:
+        assert source.frame is not None
+        if source.records:
+            return record_frame(source.frame, name, cells=cells)
+        return chunk_frame(source.frame, name, cells=cells, columns=source.columns, time_unit=self.time_unit)
+
+    def _stateful(self, chunks: DataFrame, job: Job) -> DataFrame:
+        """The stateful operator, with Python workers of its own: they keep the cells' state between batches."""
+        environment = self.spark.sparkContext.environment
+        environment["MEANDER_POOL"] = job.run
+        try:
+            return chunks.groupBy("cell").transformWithState(Cell(job), RESULT_TYPE, "Append", "None")
+        finally:
+            del environment["MEANDER_POOL"]
+
+    def _dataframe(self, query: Query, result: str | None, folder: str | None, options: Options) -> DataFrame:
+        results = plan_query(query.regular, name=query.name, unit=self.time_unit, plan=query.plan)
+        heads = [one.head for one in results]
+        if result is None and len(heads) > 1:
+            raise ArgumentError(
+                f"{query.name} has several results: {', '.join(heads)}\nhint: dataframe(result=…)"
+            )
+        if result is not None and result not in heads:
+            raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
+        physical = self._physical([query], options)
+        wanted = next(one for one in physical.results if result in (None, one.head))
+        integers = self._has_integers(query)
+        formats = {query.name: ARROW_INTEGERS if integers else ARROW_STRINGS}
+        own = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="meander-"))
+        _, frame = self._pipeline(uuid.uuid4().hex, physical, options, formats, own, True)
+        chosen = frame.where((F.col("kind") == ANSWERS) & (F.col("head") == wanted.head)).select("data")
+        return unpack(chosen, wanted.arity, paths=options.paths, integers=integers)
+
+
+def unpack(chunks: DataFrame, arity: int, *, paths: bool, integers: bool) -> DataFrame:
+    """Chunks of answers as rows of answers."""
+    schema = spark_schema(arity, paths=paths, integers=integers)
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for data in batch.column("data"):
+                yield from decode_table(data.as_py()).cast(schema).to_batches()
+
+    return chunks.mapInArrow(rows, answer_type(arity, paths=paths, integers=integers))

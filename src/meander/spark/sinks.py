@@ -1,0 +1,208 @@
+"""Where answers go: files that a batch reaches once, whatever happens in between.
+
+Spark runs a batch again when it was not committed, with the same edges, and hands it to the sinks a second time.
+A sink here knows what it has: a line file keeps its length after each batch in a record beside the checkpoint,
+and cuts off what an unfinished batch had written; a folder has one file for a batch, under the batch's number.
+So a record is in the output once, after a crash too. What cannot take anything back (standard output, Kafka) may
+show the last batch twice after a crash.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from meander.dataflow.answers import INTEGERS
+from meander.errors import ArgumentError, StateError
+from meander.spark.codec import decode_rejects
+from meander.spark.formats import ARROW, JSONL, decode_table
+from meander.spark.ledger import write_atomically
+
+PARTS = ".parts"
+
+
+class Sink(Protocol):
+    """Takes the encoded answers of one query, batch after batch."""
+
+    how: str
+
+    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+        """Take a batch; one that has been taken already changes nothing."""
+
+    def finish(self) -> None:
+        """No batch comes any more: the input has ended."""
+
+
+class LineFile:
+    """Lines appended to one file."""
+
+    how = JSONL
+
+    def __init__(self, path: Path, record: Path) -> None:
+        self.path = path
+        self.record = record
+        self.batch, self.length = -1, 0
+        if record.exists():
+            known = json.loads(record.read_text())
+            self.batch, self.length = known["batch"], known["length"]
+            size = path.stat().st_size if path.exists() else 0
+            if size < self.length:
+                raise StateError(
+                    f"{path} has {size} bytes, and the checkpoint says that {self.length} were written\n"
+                    "hint: put the file back as it was, or start again with a new checkpoint"
+                )
+        else:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(b"")
+            except OSError as error:
+                raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
+
+    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+        if batch <= self.batch:
+            return
+        with open(self.path, "r+b") as file:
+            file.truncate(self.length)
+            file.seek(self.length)
+            for part in parts:
+                # A gzip file may have many members, one after the other.
+                file.write(gzip.compress(part) if self.path.suffix == ".gz" else part)
+            self.length = file.tell()
+            file.flush()
+            os.fsync(file.fileno())
+        self.batch = batch
+        write_atomically(self.record, json.dumps({"batch": batch, "length": self.length}))
+
+    def finish(self) -> None:
+        pass
+
+
+class StandardOutput:
+    """Lines to standard output."""
+
+    how = JSONL
+
+    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+        for part in parts:
+            sys.stdout.buffer.write(part)
+        sys.stdout.buffer.flush()
+
+    def finish(self) -> None:
+        pass
+
+
+class Folder:
+    """One Parquet file for each batch that has answers."""
+
+    how = ARROW
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+        path = self.path / f"part-{batch:09}.parquet"
+        if not parts:
+            path.unlink(missing_ok=True)
+            return
+        draft = path.with_name(f".{path.name}")
+        pq.write_table(one_table([decode_table(part) for part in parts]), draft)
+        draft.replace(path)
+
+    def finish(self) -> None:
+        pass
+
+
+class ParquetFile:
+    """One Parquet file: parts in a folder beside it, which become the file when the input has ended."""
+
+    how = ARROW
+
+    def __init__(self, path: Path, empty: pa.Schema) -> None:
+        self.path = path
+        self.empty = empty
+        self.parts = Folder(path.with_name(f".{path.name}{PARTS}"))
+
+    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+        self.parts.write(batch, parts)
+
+    def finish(self) -> None:
+        files = sorted(self.parts.path.glob("part-*.parquet"))
+        table = one_table([pq.read_table(one) for one in files]) if files else self.empty.empty_table()
+        draft = self.path.with_name(f".{self.path.name}")
+        pq.write_table(table, draft)
+        draft.replace(self.path)
+
+
+class Rejects:
+    """Rejects as lines of JSON, to any sink of lines."""
+
+    how = JSONL
+
+    def __init__(self, lines: Sink) -> None:
+        self.lines = lines
+
+    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+        text = [
+            json.dumps(reject._asdict(), ensure_ascii=False) + "\n"
+            for part in parts
+            for reject in decode_rejects(part)
+        ]
+        self.lines.write(batch, ["".join(text).encode()])
+
+    def finish(self) -> None:
+        self.lines.finish()
+
+
+class Collected:
+    """Answers handed to a function of the driver, as a table for each batch."""
+
+    how = ARROW
+
+    def __init__(self, take: Callable[[pa.Table], Any]) -> None:
+        self.take = take
+
+    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+        if parts:
+            self.take(one_table([decode_table(part) for part in parts]))
+
+    def finish(self) -> None:
+        pass
+
+
+def one_table(tables: Sequence[pa.Table]) -> pa.Table:
+    """All rows in one table; where some have integer vertices and others strings, all are strings."""
+    if len({table.schema for table in tables}) > 1:
+        wide = next(one.schema for one in tables if not _integer(one.schema))
+        tables = [one if one.schema == wide else one.cast(wide) for one in tables]
+    return pa.concat_tables(tables)
+
+
+def _integer(schema: pa.Schema) -> bool:
+    first = schema.field(0).type
+    return bool((first.value_type if pa.types.is_large_list(first) else first) == INTEGERS)
+
+
+def open_sink(place: str, record: Path, *, bounded: bool, empty: pa.Schema) -> Sink:
+    """The sink that a path means, by its ending."""
+    if place == "-":
+        return StandardOutput()
+    path = Path(place)
+    if place.endswith((".jsonl", ".jsonl.gz")) and not path.is_dir():
+        return LineFile(path, record)
+    if place.endswith(".parquet") and bounded and not path.is_dir():
+        return ParquetFile(path, empty)
+    if path.suffix in ("", ".parquet") or path.is_dir():
+        return Folder(path)
+    raise ArgumentError(
+        f"the ending of {place} says nothing of its format\n"
+        "hint: answers go to a .jsonl or .parquet file, a folder, kafka://host:port/topic, or - for standard output"
+    )

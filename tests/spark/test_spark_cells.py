@@ -1,0 +1,225 @@
+"""A cell over a store: whatever is lost between two batches but the store, the answers are the same."""
+
+import json
+import random
+
+import pytest
+
+from meander.dataflow.edges import INFINITY
+from meander.dataflow.tabular import edges_of
+from meander.physical.plan import build
+from meander.physical.planning import plan_query
+from meander.spark import advance as steps
+from meander.spark.advance import LIVE, advance
+from meander.spark.cells import Job
+from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, PARTITION_SHIFT, REJECTS, TICK, Chunk
+from meander.spark.codec import decode_rejects, encode_edges
+
+CLOSURE = "STREAM s WINDOW 20 SLIDE 2\nAnswer(x, y) <- (a/b*)(x, y) as P."
+TRIANGLE = "STREAM s WINDOW 12\nAnswer(x, z) <- a(x, y), b(y, z), a(x, z)."
+TWO_STREAMS = "STREAM s WINDOW 20\nSTREAM t WINDOW 9\nAnswer(x, z) <- s.a(x, y), t.b(y, z)."
+
+
+class Memory:
+    """A store whose uncommitted writes can be taken back, as Spark's can."""
+
+    def __init__(self):
+        self.committed = {}
+        self.values = {}
+
+    def commit(self):
+        self.committed = dict(self.values)
+
+    def roll_back(self):
+        self.values = dict(self.committed)
+
+    def read_head(self):
+        return self.values.get("head")
+
+    def write_head(self, head):
+        self.values["head"] = head
+
+    def read_ingest(self):
+        return self.values.get("ingest")
+
+    def write_ingest(self, arrays):
+        self.values["ingest"] = arrays
+
+    def read_piece(self, number):
+        return self.values[number]
+
+    def write_piece(self, number, edges):
+        self.values[number] = edges
+
+    def drop_piece(self, number):
+        self.values.pop(number, None)
+
+
+def make_job(text, **more):
+    plan = build(plan_query(text, name="q"), paths=more.get("paths", False))
+    return Job("run", plan, plan.streams, (0,), {"q": "jsonl"}, **more)
+
+
+def generate(seed, rows, streams=("s",), delay=0):
+    draw = random.Random(seed)
+    out = []
+    for at in range(rows):
+        ts = max(0, at // 3 - draw.randint(0, delay))
+        edge = (f"v{draw.randint(0, 6)}", draw.choice("ab"), f"v{draw.randint(0, 6)}", ts)
+        out.append((draw.choice(streams), edge + (("-",) if draw.random() < 0.1 else ())))
+    return out
+
+
+def batches_of(arrivals, size):
+    for start in range(0, len(arrivals), size):
+        part = arrivals[start : start + size]
+        chunks = []
+        for stream in dict.fromkeys(name for name, _ in part):
+            edges = edges_of([edge for name, edge in part if name == stream])
+            chunks.append(Chunk(EDGES, stream, len(chunks), encode_edges(edges, lines=False)))
+        yield chunks
+    yield [Chunk(TICK, name, 0, CLOSED) for name in dict.fromkeys(name for name, _ in arrivals)]
+
+
+def run(job, arrivals, size, disturb=lambda store, number: None):
+    LIVE.clear()
+    store = Memory()
+    answers, rejects, figures = [], [], []
+    for number, chunks in enumerate(batches_of(arrivals, size)):
+        disturb(store, number)
+        for output in advance(job, 0, store, chunks):
+            if output.kind == ANSWERS:
+                answers += [json.loads(line) for line in output.data.splitlines()]
+            elif output.kind == REJECTS:
+                rejects += decode_rejects(output.data)
+            elif output.kind == FIGURES:
+                figures.append(json.loads(output.data))
+        store.commit()
+    assert figures[-1]["time"] == INFINITY
+    return answers, rejects, figures, store
+
+
+def instants(answers):
+    """For each answer the instants at which it holds."""
+    held = {}
+    for record in answers:
+        key = (record["src"], record["trg"])
+        times = held.setdefault(key, set())
+        if record["op"] == "+":
+            times.update(range(record["ts"], record["exp"]))
+        else:
+            held[key] = {time for time in times if time < record["ts"]}
+    return {key: times for key, times in held.items() if times}
+
+
+def forget(store, number):
+    LIVE.clear()
+
+
+@pytest.mark.parametrize("text", [CLOSURE, TRIANGLE, TWO_STREAMS])
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_do_not_depend_on_what_a_worker_remembers(text, seed, tmp_path):
+    streams = ("s", "t") if text is TWO_STREAMS else ("s",)
+    arrivals = generate(seed, 300, streams, delay=3)
+    whole, late, _, _ = run(make_job(text, lateness=2), arrivals, 7)
+    assert instants(whole)
+    again, late_again, figures, _ = run(make_job(text, lateness=2), arrivals, 7, forget)
+    assert instants(again) == instants(whole)
+    assert sorted(late_again) == sorted(late)
+    assert all(one["rebuilt"] for one in figures)
+    for rows in (1, 40):
+        job = make_job(text, lateness=2, snapshots=str(tmp_path / str(rows)), snapshot_rows=rows)
+        assert instants(run(job, arrivals, 7, forget)[0]) == instants(whole)
+
+
+def test_a_failed_attempt_leaves_no_trace():
+    """A batch is processed, its task fails before the commit, and it is processed again."""
+    arrivals = generate(1, 200)
+    job = make_job(CLOSURE)
+    expected = instants(run(job, arrivals, 10)[0])
+    parts = list(batches_of(arrivals, 10))
+
+    def disturb(store, number):
+        if number % 3 == 0:
+            list(advance(job, 0, store, parts[number]))
+            store.roll_back()
+        elif number % 3 == 1:
+            half = advance(job, 0, store, parts[number])
+            next(half)
+            half.close()
+            store.roll_back()
+
+    assert instants(run(job, arrivals, 10, disturb)[0]) == expected
+
+
+def test_a_lost_snapshot_is_made_up_for_by_the_window(tmp_path):
+    import shutil
+
+    arrivals = generate(2, 200)
+    job = make_job(CLOSURE, snapshots=str(tmp_path), snapshot_rows=20)
+
+    def disturb(store, number):
+        LIVE.clear()
+        shutil.rmtree(tmp_path, ignore_errors=True)
+
+    assert instants(run(job, arrivals, 9, disturb)[0]) == instants(run(make_job(CLOSURE), arrivals, 9)[0])
+
+
+def test_the_store_holds_the_window_and_no_more():
+    arrivals = [("s", (f"v{at}", "a", f"v{at + 1}", at)) for at in range(2000)]
+    _, _, figures, store = run(make_job(CLOSURE), arrivals, 5)
+    assert max(one["window_rows"] for one in figures) < 200
+    assert sum(isinstance(key, int) for key in store.values) == 0
+
+
+def test_small_batches_of_a_long_window_stay_few_pieces():
+    text = "STREAM s WINDOW 100000\nAnswer(x, y) <- a(x, y)."
+    arrivals = [("s", (f"v{at}", "a", f"v{at}", at)) for at in range(1000)]
+    _, _, figures, _ = run(make_job(text), arrivals, 1)
+    assert max(one["window_pieces"] for one in figures) < 60
+    assert figures[-2]["window_rows"] == 1000
+
+
+def test_partitions_of_a_frame_are_merged_by_time():
+    """Each partition is in order of time; none of its edges is late because another partition came first."""
+    chunks = []
+    for partition in range(3):
+        edges = edges_of([(f"v{partition}", "a", "w", ts) for ts in range(partition, 60, 3)])
+        place = partition << PARTITION_SHIFT
+        chunks.append(Chunk(EDGES, "s", place, encode_edges(edges, lines=False)))
+    chunks.append(Chunk(TICK, "s", 0, CLOSED))
+    LIVE.clear()
+    outputs = list(advance(make_job(CLOSURE, merged=frozenset({"s"})), 0, Memory(), chunks))
+    assert not [one for one in outputs if one.kind == REJECTS]
+    LIVE.clear()
+    outputs = list(advance(make_job(CLOSURE), 0, Memory(), chunks))
+    assert [one for one in outputs if one.kind == REJECTS]
+
+
+def test_a_silent_stream_holds_the_others_back_only_for_a_while(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(steps.time, "time", lambda: now[0])
+    job = make_job(TWO_STREAMS, idle=60.0, started=1000.0)
+    store = Memory()
+    LIVE.clear()
+
+    def push(*rows):
+        chunks = [
+            Chunk(EDGES, name, 0, encode_edges(edges_of([edge]), lines=False)) for name, edge in rows
+        ] or [Chunk(TICK, "", 0, b"")]
+        outputs = list(advance(job, 0, store, chunks))
+        return [one for one in outputs if one.kind == ANSWERS], json.loads(outputs[-1].data)["time"]
+
+    assert push(("t", ("y", "b", "z", 1)), ("s", ("x", "a", "y", 1)))[1] == 1
+    answers, time = push(("s", ("q", "a", "y", 5)))
+    assert (answers, time) == ([], 1)
+    now[0] += 61
+    answers, time = push(("s", ("r", "a", "y", 6)))
+    assert answers
+    assert time == 6
+    answers, time = push(("t", ("y", "b", "w", 8)))
+    assert time == 6
+    now[0] += 500
+    answers, time = push()
+    assert time == 8
+    assert time < INFINITY

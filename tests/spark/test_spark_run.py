@@ -1,0 +1,208 @@
+"""Queries on a real Spark: streams in, answers out, equal to those of the in-process runner."""
+
+import gzip
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import meander
+from meander.errors import ArgumentError, InputError, StateError
+from meander.spark.session import Session
+
+pytestmark = pytest.mark.spark
+
+CLOSURE = "STREAM s WINDOW 40 SLIDE 4\nAnswer(x, y) <- (a/b*)(x, y) as P."
+JOIN = "STREAM s WINDOW 40\nSTREAM t WINDOW 25\nAnswer(x, z) <- s.a(x, y), t.b(y, z)."
+
+
+def generate(seed, rows, labels="ab"):
+    draw = random.Random(seed)
+    return [
+        (f"v{draw.randint(0, 9)}", draw.choice(labels), f"v{draw.randint(0, 9)}", at // 4)
+        for at in range(rows)
+    ]
+
+
+def write_tsv(path, rows):
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+
+
+def instants(records):
+    """For each answer the instants at which it holds."""
+    held = {}
+    for record in records:
+        key = (record["src"], record["trg"])
+        if record["op"] == "+":
+            held.setdefault(key, set()).update(range(record["ts"], record["exp"]))
+        else:
+            held[key] = {time for time in held.get(key, ()) if time < record["ts"]}
+    return {key: times for key, times in held.items() if times}
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def answer(spark, folder, text, streams, *, out="out.jsonl", follow=False, **options):
+    """Run the query on Spark over bounded streams, to the end."""
+    session = Session(spark)
+    for name, place in streams.items():
+        session.stream(name, str(place))
+    session.query(text, "q", plan=options.pop("plan", None))
+    started = session.start(str(folder / "checkpoint"), {"q": str(folder / out)}, follow=follow, **options)
+    try:
+        assert started.wait(300)
+    finally:
+        started.stop()
+    return started
+
+
+def test_a_file_gives_the_answers_of_the_local_runner(spark, tmp_path):
+    rows = generate(1, 2000)
+    write_tsv(tmp_path / "s.tsv", rows)
+    done = answer(
+        spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv"}, batch_rows=500, metrics=str(tmp_path / "m.jsonl")
+    )
+    assert instants(read_lines(tmp_path / "out.jsonl")) == instants(meander.run(CLOSURE, rows))
+    assert done.totals["edges"] == 2000
+    metrics = read_lines(tmp_path / "m.jsonl")
+    assert len(metrics) >= 4
+    assert sum(line["edges"] for line in metrics) == 2000
+    assert sum(line["answers"] for line in metrics) == len(read_lines(tmp_path / "out.jsonl"))
+    assert metrics[0]["cells"][0]["operators"]
+    assert "addBatch" in metrics[-1]["spark"]["durations_ms"]
+    # A run that has ended stays so: nothing is written twice, more input is refused.
+    before = (tmp_path / "out.jsonl").read_bytes()
+    answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv"})
+    assert (tmp_path / "out.jsonl").read_bytes() == before
+    write_tsv(tmp_path / "s.tsv", [*rows, ("x", "a", "y", 10_000)])
+    with pytest.raises(StateError, match="has ended with its input"):
+        answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv"})
+    with pytest.raises(StateError, match="belongs to another query"):
+        answer(spark, tmp_path, CLOSURE.replace("40", "41"), {"s": tmp_path / "s.tsv"})
+    with pytest.raises(StateError, match="--mode intervals, not changes"):
+        answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv"}, mode="changes")
+
+
+def test_two_streams_in_all_formats_and_their_rejects(spark, tmp_path):
+    left, right = generate(2, 900, "a"), generate(3, 300, "b")
+    folder = tmp_path / "left"
+    folder.mkdir()
+    write_tsv(folder / "0.tsv", left[:300])
+    with open(folder / "0.tsv", "a") as file:
+        file.write("no\ta\n")
+    (folder / "1.csv").write_text(
+        "ts,src,trg,label\n" + "".join(f"{ts},{src},{trg},{label}\n" for src, label, trg, ts in left[300:500])
+    )
+    (folder / "2.jsonl.gz").write_bytes(
+        gzip.compress(
+            "".join(
+                json.dumps(dict(zip(("src", "label", "trg", "ts"), row, strict=True))) + "\n"
+                for row in left[500:700]
+            ).encode()
+        )
+    )
+    columns = dict(zip(("src", "label", "trg", "ts"), map(list, zip(*left[700:], strict=True)), strict=True))
+    pq.write_table(pa.table(columns), folder / "3.parquet")
+    write_tsv(tmp_path / "t.tsv", [*right, ("late", "b", "late", 3)])
+    done = answer(
+        spark,
+        tmp_path,
+        JOIN,
+        {"s": folder, "t": tmp_path / "t.tsv"},
+        out="out.parquet",
+        rejects=str(tmp_path / "rejects.jsonl"),
+    )
+    records = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert instants(records) == instants(meander.run(JOIN, {"s": left, "t": right}))
+    assert sorted(
+        (one["stream"], one["reason"], one["text"]) for one in read_lines(tmp_path / "rejects.jsonl")
+    ) == [
+        ("s", "missing field", "no\ta"),
+        ("t", "too late", "late\tb\tlate\t3"),
+    ]
+    assert done.totals["late"] == 1
+    assert done.totals["rejected"] == 1
+
+
+def test_a_users_frames_columns_and_timestamps_and_frames_back(spark, tmp_path):
+    rows = generate(4, 400)
+    text = "".join(f"{a[1:]},{label},{b[1:]},{1_000 + ts}\n" for a, label, b, ts in rows)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "0.csv").write_text(text)
+    frame = (
+        spark.readStream.schema("who bigint, what string, whom bigint, at bigint")
+        .csv(str(folder))
+        .selectExpr("who", "what", "whom", "timestamp_seconds(at) AS at")
+    )
+    session = Session(spark)
+    session.stream("s", frame, columns={"src": "who", "label": "what", "trg": "whom", "ts": "at"})
+    query = session.query(CLOSURE, "q")
+    answers = query.dataframe(paths=True)
+    assert answers.isStreaming
+    assert answers.schema.simpleString().startswith("struct<src:bigint,trg:bigint,label:string,ts:bigint")
+    sink = (
+        answers.writeStream.format("memory")
+        .queryName("answers")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+    )
+    started = sink.start()
+    try:
+        started.processAllAvailable()
+        got = [row.asDict(recursive=True) for row in spark.table("answers").collect()]
+    finally:
+        started.stop()
+    expected = instants(
+        meander.run(CLOSURE, [(int(a[1:]), k, int(b[1:]), 1_000 + ts) for a, k, b, ts in rows])
+    )
+    assert instants(got) == expected
+    assert all(record["path"][0]["src"] == record["src"] for record in got)
+
+
+def test_static_frames_and_sinks_that_spark_writes(spark, tmp_path):
+    rows = generate(5, 300)
+    frame = spark.createDataFrame(rows, "src string, label string, trg string, ts bigint").repartition(3)
+    session = Session(spark)
+    session.stream("s", frame)
+    session.query(CLOSURE, "closure")
+    session.query("STREAM s WINDOW 7\nAnswer(x, y) <- a(x, y).", "edges")
+    seen = []
+    run = session.start(
+        sinks={
+            "closure": lambda answers, batch: seen.extend(row.asDict() for row in answers.collect()),
+            "edges": {"format": "json", "path": str(tmp_path / "edges")},
+        },
+    )
+    assert run.wait(300)
+    assert run.queries == ("closure", "edges")
+    assert instants(seen) == instants(meander.run(CLOSURE, rows))
+    written = [row.asDict() for row in spark.read.json(str(tmp_path / "edges")).collect()]
+    expected = meander.run("STREAM s WINDOW 7\nAnswer(x, y) <- a(x, y).", rows)
+    assert instants(written) == instants(expected)
+
+
+def test_what_cannot_be_run_is_refused_at_once(spark, tmp_path):
+    session = Session(spark)
+    query = session.query(CLOSURE, "q")
+    with pytest.raises(ArgumentError, match="the stream s is not known"):
+        session.start()
+    with pytest.raises(ArgumentError, match="no column trg"):
+        session.stream("s", spark.readStream.format("rate").load())
+        query.dataframe(paths=True)
+    with pytest.raises(ArgumentError, match="there is no query other"):
+        session.start(queries=["other"])
+    with pytest.raises(ArgumentError, match="a sink is for p"):
+        session.start(sinks={"p": "-"})
+
+
+def test_damage_ends_the_run_after_what_came_before_it(spark, tmp_path):
+    rows = generate(6, 400)
+    packed = gzip.compress("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
+    (tmp_path / "s.tsv.gz").write_bytes(packed[:-20])
+    with pytest.raises(InputError, match="is damaged"):
+        answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv.gz"})
+    assert read_lines(tmp_path / "out.jsonl")
