@@ -10,19 +10,9 @@ from meander.dataflow.graph import WindowGraph, empty_rows, first_rows
 from meander.dataflow.state import Array, Store
 from meander.kernels.forest import NODES, Automaton, Forest, Queue, pack_nodes, relink_nodes
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEEDS_LINKS, Rows
-from meander.kernels.paths import (
-    BEGIN,
-    EXTEND,
-    HEAD,
-    MOVE,
-    NODE,
-    OUT,
-    PHASE,
-    Walk,
-    collect_expiries,
-    walk_paths,
-)
+from meander.kernels.paths import BEGIN, EXTEND, HEAD, MOVE, NODE, OUT, PHASE, Walk, walk_insertions
 from meander.kernels.pattern import MergedRows
+from meander.kernels.repair import collect_expiries, walk_paths
 from meander.physical.plan import PathOp
 
 LEAST_NODES = 256
@@ -161,10 +151,13 @@ class TreePathOperator:
         """The pairs whose largest expiry the changes of the inputs, and time up to `upto`, move."""
         cursor = self.walk.cursor
         cursor[BEGIN] = cursor[OUT] = 0
+        repairs = self.first_path or bool((rows.op < 0).any())
         while True:
-            status = walk_paths(
-                self.graph.graph, self.automaton, self.forest, rows, upto, self.walk, self.out
-            )
+            state = (self.graph.graph, self.automaton, self.forest, rows)
+            if repairs:
+                status = walk_paths(*state, upto, self.walk, self.out)
+            else:
+                status = walk_insertions(*state, self.walk, self.out)
             if status == DONE:
                 return first_rows(self.out, int(cursor[OUT]))
             if status == FULL_OUTPUT:

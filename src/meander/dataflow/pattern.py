@@ -17,10 +17,11 @@ from meander.kernels.pattern import (
     MergedRows,
     Program,
     mark_answers,
-    match_rows,
+    match_insertions,
     new_matching,
     pack_answers,
 )
+from meander.kernels.pattern_cuts import match_rows
 from meander.physical.plan import PatternOp
 from meander.physical.programs import Program as PlannedProgram
 
@@ -137,18 +138,14 @@ class PatternOperator:
     def process(self, rows: MergedRows) -> KeyedRows:
         """The answers that the changes of the inputs lengthen or shorten."""
         cursor = np.array([0, 0, -1], np.int64)
+        cuts = bool((rows.op < 0).any())
         while True:
-            status = match_rows(
-                self.graph.graph,
-                self.program,
-                rows,
-                self.table.answers,
-                self.store.arrays["affected"],
-                self.out,
-                self.matching,
-                self.key,
-                cursor,
-            )
+            state = (self.graph.graph, self.program, rows, self.table.answers)
+            if cuts:
+                affected = self.store.arrays["affected"]
+                status = match_rows(*state, affected, self.out, self.matching, self.key, cursor)
+            else:
+                status = match_insertions(*state, self.out, self.matching, self.key, cursor)
             if status == DONE:
                 count = int(cursor[1])
                 return KeyedRows(*(column[:count] for column in self.out))

@@ -4,8 +4,7 @@ A new tuple for one atom binds two variables. The others are bound one at a time
 an atom that reaches the variable, checked against all other atoms that are then bound, with the least expiry
 carried along. Nothing intermediate is kept: only the answers, one entry each with its largest expiry.
 
-When tuples are cut (a deletion upstream), the answers that they may have carried are found with the graph
-as it was before that instant, and evaluated again, with their own vertices bound, as it is after.
+When tuples are cut (a deletion upstream), the answers that they carried are evaluated again (`pattern_cuts`).
 
 For RL(x, y) <- a(x, m), b(m, y), c(x, y) a program for a new `a` tuple has one step: bind y from the
 shorter of b's list by m and c's list by x, and check the other.
@@ -20,7 +19,6 @@ import numpy as np
 from meander.kernels.graph import (
     DONE,
     FULL_OUTPUT,
-    FULL_SCRATCH,
     FULL_TABLE,
     ROWS,
     Graph,
@@ -302,142 +300,71 @@ def bind_tuple(program: Program, atom: int, src: int, trg: int, values: Array) -
 
 
 @kernel
-def cut_answers(
+def complete_row(
     graph: Graph,
     program: Program,
     rows: MergedRows,
-    begin: int,
-    end: int,
+    i: int,
     answers: Answers,
-    affected: Array,
     out: KeyedRows,
     matching: Matching,
     key: Array,
     cursor: Array,
 ) -> int:
-    """Lower the answers that the cut rows of one instant carried. Doing it twice is doing it once."""
-    time = rows.ts[begin]
-    atoms = program.relation.size
-    found = 0
-    for i in range(begin, end):
-        if rows.op[i] > 0:
+    """Hand out the answers that the new or longer tuple of row `i` brings. Doing it twice is doing it once."""
+    time = rows.ts[i]
+    for atom in range(program.relation.size):
+        if program.relation[atom] != rows.relation[i]:
             continue
-        row = find_row(graph, rows.relation[i], rows.src[i], rows.trg[i])
-        held = expiry_before(graph, row, time)
-        for atom in range(atoms):
-            if program.relation[atom] != rows.relation[i]:
-                continue
-            if not bind_tuple(program, atom, rows.src[i], rows.trg[i], matching.values):
-                continue
-            start_match(graph, program, atom, time, True, held, matching)
-            while True:
-                exp = next_match(graph, program, atom, time, True, time, matching)
-                if exp < 0:
-                    break
-                for position in range(key.size):
-                    key[position] = matching.values[program.output[position]]
-                entry = answers.slots[find_answer(answers, key)]
-                # An entry is the largest expiry of all its matches: a smaller match did not carry it.
-                if entry >= 0 and answers.exp[entry] == exp:
-                    if found == affected.size:
-                        return FULL_SCRATCH
-                    affected[found] = entry
-                    found += 1
-    for i in range(found):
-        entry = affected[i]
-        if answers.exp[entry] <= time:
+        if not bind_tuple(program, atom, rows.src[i], rows.trg[i], matching.values):
             continue
-        if cursor[1] == out.ts.size:
-            return FULL_OUTPUT
-        for position in range(key.size):
-            key[position] = answers.key[entry, position]
-            matching.values[program.output[position]] = key[position]
-        best = time
-        start_match(graph, program, atoms, time, False, FOREVER, matching)
+        start_match(graph, program, atom, time, False, rows.exp[i], matching)
         while True:
-            exp = next_match(graph, program, atoms, time, False, best, matching)
+            exp = next_match(graph, program, atom, time, False, time, matching)
             if exp < 0:
                 break
-            best = exp
-            if best >= answers.exp[entry]:
-                break
-        if best < answers.exp[entry]:
-            answers.exp[entry] = best
-            emit_answer(out, cursor[1], key, time, best, -1)
+            for position in range(key.size):
+                key[position] = matching.values[program.output[position]]
+            at = find_answer(answers, key)
+            entry = answers.slots[at]
+            if entry >= 0 and answers.exp[entry] >= exp:
+                continue
+            if cursor[1] == out.ts.size:
+                return FULL_OUTPUT
+            if entry < 0:
+                entry = answers.counts[0]
+                if entry == answers.exp.size:
+                    return FULL_TABLE
+                answers.counts[0] = entry + 1
+                answers.slots[at] = entry
+                for position in range(key.size):
+                    answers.key[entry, position] = key[position]
+            answers.exp[entry] = exp
+            emit_answer(out, cursor[1], key, time, exp, 1)
             cursor[1] += 1
     return DONE
 
 
 @kernel
-def match_rows(
+def match_insertions(
     graph: Graph,
     program: Program,
     rows: MergedRows,
     answers: Answers,
-    affected: Array,
     out: KeyedRows,
     matching: Matching,
     key: Array,
     cursor: Array,
 ) -> int:
-    """Walk the changes of the inputs in order of time; hand out each answer whose expiry grows or shrinks.
+    """Walk changes that only lengthen, in order of time; `cursor` is [next row, output rows].
 
-    `cursor` is [first row of the instant, output rows, row of the instant or -1 before its cuts are done].
     Stopped for room, it can be called again: what is already handed out is in `answers`, and not repeated.
     """
-    total = rows.ts.size
-    atoms = program.relation.size
-    while cursor[0] < total:
-        begin = cursor[0]
-        time = rows.ts[begin]
-        end = begin
-        cuts = False
-        while end < total and rows.ts[end] == time:
-            cuts = cuts or rows.op[end] < 0
-            end += 1
-        if cursor[2] < 0:
-            if cuts:
-                status = cut_answers(
-                    graph, program, rows, begin, end, answers, affected, out, matching, key, cursor
-                )
-                if status != DONE:
-                    return status
-            cursor[2] = begin
-        for i in range(cursor[2], end):
-            cursor[2] = i
-            if rows.op[i] < 0:
-                continue
-            for atom in range(atoms):
-                if program.relation[atom] != rows.relation[i]:
-                    continue
-                if not bind_tuple(program, atom, rows.src[i], rows.trg[i], matching.values):
-                    continue
-                start_match(graph, program, atom, time, False, rows.exp[i], matching)
-                while True:
-                    exp = next_match(graph, program, atom, time, False, time, matching)
-                    if exp < 0:
-                        break
-                    for position in range(key.size):
-                        key[position] = matching.values[program.output[position]]
-                    at = find_answer(answers, key)
-                    entry = answers.slots[at]
-                    if entry >= 0 and answers.exp[entry] >= exp:
-                        continue
-                    if cursor[1] == out.ts.size:
-                        return FULL_OUTPUT
-                    if entry < 0:
-                        entry = answers.counts[0]
-                        if entry == answers.exp.size:
-                            return FULL_TABLE
-                        answers.counts[0] = entry + 1
-                        answers.slots[at] = entry
-                        for position in range(key.size):
-                            answers.key[entry, position] = key[position]
-                    answers.exp[entry] = exp
-                    emit_answer(out, cursor[1], key, time, exp, 1)
-                    cursor[1] += 1
-        cursor[0] = end
-        cursor[2] = -1
+    while cursor[0] < rows.ts.size:
+        status = complete_row(graph, program, rows, cursor[0], answers, out, matching, key, cursor)
+        if status != DONE:
+            return status
+        cursor[0] += 1
     return DONE
 
 

@@ -1,0 +1,353 @@
+"""Trees that lose paths: repair after a deletion, and the negative-tuple algorithm.
+
+Nodes whose path is cut, or has expired, are marked with all that hangs below them; then the best ways in from
+unmarked nodes are queued, and a search by largest expiry settles what can be settled. What the repair has
+changed of the answers is handed out at its end.
+
+This stands apart from `paths` because a stream without deletions, under S-PATH, never needs it compiled.
+"""
+
+from __future__ import annotations
+
+from meander.kernels.forest import ITEMS, NODES, Automaton, Forest, find_node, push_candidate
+from meander.kernels.graph import (
+    DONE,
+    FULL_OUTPUT,
+    FULL_SCRATCH,
+    NEEDS_LINKS,
+    Graph,
+    Rows,
+    expiry_at,
+    expiry_before,
+)
+from meander.kernels.jit import kernel
+from meander.kernels.paths import (
+    AT,
+    BEGIN,
+    EXTEND,
+    MARKED,
+    MOVE,
+    OUT,
+    PHASE,
+    REPORT,
+    SEED,
+    SETTLE,
+    START,
+    TIME,
+    Walk,
+    answer_expiry,
+    emit_pair,
+    extend_trees,
+    push_expiry,
+    settle_nodes,
+)
+from meander.kernels.pattern import MergedRows
+
+
+@kernel
+def answer_expiry_before(forest: Forest, automaton: Automaton, root: int, vertex: int) -> int:
+    """The same, before the repair under way."""
+    best = 0
+    for i in range(automaton.finals.size):
+        node = find_node(forest, root, vertex, automaton.finals[i])
+        if node >= 0:
+            exp = forest.was[node] if forest.was[node] > 0 else forest.exp[node]
+            best = max(best, exp)
+    return best
+
+
+@kernel
+def pop_expiry(walk: Walk) -> None:
+    size = walk.expiry_count[0] - 1
+    walk.expiry_count[0] = size
+    exp, node = walk.expiry_exp[size], walk.expiry_node[size]
+    at = 0
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        if below + 1 < size and walk.expiry_exp[below + 1] < walk.expiry_exp[below]:
+            below += 1
+        if walk.expiry_exp[below] >= exp:
+            break
+        walk.expiry_exp[at] = walk.expiry_exp[below]
+        walk.expiry_node[at] = walk.expiry_node[below]
+        at = below
+    walk.expiry_exp[at] = exp
+    walk.expiry_node[at] = node
+
+
+@kernel
+def collect_expiries(forest: Forest, walk: Walk) -> None:
+    """Fill the heap of expiries anew from all nodes (after the table was packed); needs room for all."""
+    walk.expiry_count[0] = 0
+    for node in range(forest.counts[NODES]):
+        push_expiry(walk, forest.exp[node], node)
+
+
+@kernel
+def mark_node(forest: Forest, walk: Walk, node: int) -> None:
+    forest.was[node] = forest.exp[node]
+    walk.marked[walk.cursor[MARKED]] = node
+    walk.cursor[MARKED] += 1
+
+
+@kernel
+def mark_cut(
+    graph: Graph, automaton: Automaton, forest: Forest, rows: MergedRows, begin: int, end: int, walk: Walk
+) -> None:
+    """Mark the nodes whose path runs over an edge that the rows of this instant cut, and all below them."""
+    cursor = walk.cursor
+    time = rows.ts[begin]
+    states = automaton.settings[0]
+    empty = automaton.settings[1]
+    relations = graph.linked_out.size
+    for i in range(begin, end):
+        if rows.op[i] > 0:
+            continue
+        relation = rows.relation[i]
+        for move in range(automaton.relation_begin[relation], automaton.relation_begin[relation + 1]):
+            inverse = automaton.relation_inverse[move]
+            tail = rows.trg[i] if inverse else rows.src[i]
+            head = rows.src[i] if inverse else rows.trg[i]
+            state = automaton.relation_from[move]
+            node = forest.first_node[head * states + automaton.relation_to[move]]
+            while node >= 0:
+                if forest.exp[node] > rows.exp[i] and forest.exp[node] > time and forest.was[node] == 0:
+                    parent = forest.parent[node]
+                    if parent >= 0:
+                        if forest.vertex[parent] == tail and forest.state[parent] == state:
+                            mark_node(forest, walk, node)
+                    elif state == 0 and forest.root[node] == tail:
+                        mark_node(forest, walk, node)
+                node = forest.next_node[node]
+        if empty >= 0:
+            for end_point in range(2):
+                vertex = rows.src[i] if end_point == 0 else rows.trg[i]
+                node = find_node(forest, vertex, vertex, empty)
+                if node >= 0 and forest.exp[node] > max(time, rows.exp[i]) and forest.was[node] == 0:
+                    mark_node(forest, walk, node)
+    at = 0
+    while at < cursor[MARKED]:
+        node = walk.marked[at]
+        at += 1
+        state, vertex, root = forest.state[node], forest.vertex[node], forest.root[node]
+        if state == empty:
+            continue
+        for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
+            inverse = automaton.out_inverse[move]
+            place = vertex * relations + automaton.out_relation[move]
+            row = graph.first_in[place] if inverse else graph.first_out[place]
+            while row >= 0:
+                if expiry_before(graph, row, time) > time:
+                    target = graph.src[row] if inverse else graph.trg[row]
+                    child = find_node(forest, root, target, automaton.out_to[move])
+                    if (
+                        child >= 0
+                        and forest.parent[child] == node
+                        and forest.was[child] == 0
+                        and forest.exp[child] > time
+                    ):
+                        mark_node(forest, walk, child)
+                row = graph.next_in[row] if inverse else graph.next_out[row]
+
+
+@kernel
+def incident_expiry(graph: Graph, automaton: Automaton, vertex: int, time: int) -> int:
+    """Until when some edge of the inputs has `vertex` as an end point."""
+    relations = graph.linked_out.size
+    best = 0
+    for relation in range(relations):
+        if not automaton.reads[relation]:
+            continue
+        row = graph.first_out[vertex * relations + relation]
+        while row >= 0:
+            best = max(best, expiry_at(graph, row, time))
+            row = graph.next_out[row]
+        row = graph.first_in[vertex * relations + relation]
+        while row >= 0:
+            best = max(best, expiry_at(graph, row, time))
+            row = graph.next_in[row]
+    return best if best > time else 0
+
+
+@kernel
+def seed_repair(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, time: int) -> int:
+    """Queue, for each marked node, the best way in from a node that is not marked."""
+    cursor = walk.cursor
+    relations = graph.linked_out.size
+    empty = automaton.settings[1]
+    while cursor[AT] < cursor[MARKED]:
+        node = walk.marked[cursor[AT]]
+        root, vertex, state = forest.root[node], forest.vertex[node], forest.state[node]
+        if state == empty:
+            forest.exp[node] = incident_expiry(graph, automaton, vertex, time)
+            cursor[AT] += 1
+            continue
+        if walk.queue.counts[ITEMS] == walk.queue.exp.size:
+            return FULL_SCRATCH
+        best, parent = 0, -1
+        for move in range(automaton.in_begin[state], automaton.in_begin[state + 1]):
+            inverse = automaton.in_inverse[move]
+            source_state = automaton.in_from[move]
+            place = vertex * relations + automaton.in_relation[move]
+            row = graph.first_out[place] if inverse else graph.first_in[place]
+            while row >= 0:
+                lasts = expiry_at(graph, row, time)
+                if lasts > time and lasts > best:
+                    source = graph.trg[row] if inverse else graph.src[row]
+                    if source_state == 0 and source == root:
+                        best, parent = lasts, -1
+                    else:
+                        before = find_node(forest, root, source, source_state)
+                        if before >= 0 and forest.exp[before] > time:
+                            lasts = min(lasts, forest.exp[before])
+                            if lasts > best:
+                                best, parent = lasts, before
+                row = graph.next_out[row] if inverse else graph.next_in[row]
+        if best > time:
+            push_candidate(walk.queue, root, vertex, state, parent, best)
+        cursor[AT] += 1
+    return DONE
+
+
+@kernel
+def report_repair(automaton: Automaton, forest: Forest, walk: Walk, out: Rows, time: int) -> int:
+    """Hand out the answers that the repair lengthened or shortened, each once; then the marks are gone."""
+    cursor = walk.cursor
+    while cursor[AT] < cursor[MARKED]:
+        node = walk.marked[cursor[AT]]
+        state = forest.state[node]
+        if automaton.accepting[state]:
+            root, vertex = forest.root[node], forest.vertex[node]
+            first = True
+            for i in range(automaton.finals.size):
+                if automaton.finals[i] == state:
+                    break
+                other = find_node(forest, root, vertex, automaton.finals[i])
+                if other >= 0 and forest.was[other] > 0:
+                    first = False
+            if first:
+                if cursor[OUT] == out.ts.size:
+                    return FULL_OUTPUT
+                before = max(time, answer_expiry_before(forest, automaton, root, vertex))
+                after = max(time, answer_expiry(forest, automaton, root, vertex, -1))
+                if after != before:
+                    emit_pair(out, cursor, root, vertex, time, after, 1 if after > before else -1)
+        cursor[AT] += 1
+    for i in range(cursor[MARKED]):
+        forest.was[walk.marked[i]] = 0
+    cursor[MARKED] = 0
+    return DONE
+
+
+@kernel
+def continue_repair(
+    graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Rows, time: int
+) -> int:
+    """The phases of a repair, from where it stands: SEED, SETTLE, REPORT."""
+    cursor = walk.cursor
+    if cursor[PHASE] == SEED:
+        status = seed_repair(graph, automaton, forest, walk, time)
+        if status != DONE:
+            return status
+        cursor[PHASE] = SETTLE
+    if cursor[PHASE] == SETTLE:
+        status = settle_nodes(graph, automaton, forest, walk, out, time, True)
+        if status != DONE:
+            return status
+        cursor[PHASE], cursor[AT] = REPORT, 0
+    return report_repair(automaton, forest, walk, out, time)
+
+
+@kernel
+def expire_nodes(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Rows, upto: int) -> int:
+    """For the negative-tuple way: at each instant up to `upto` at which nodes expire, look for other paths."""
+    cursor = walk.cursor
+    while True:
+        if cursor[PHASE] == START:
+            while walk.expiry_count[0] > 0:
+                node, exp = walk.expiry_node[0], walk.expiry_exp[0]
+                if exp > upto or (forest.exp[node] == exp and cursor[MARKED] > 0 and exp > cursor[TIME]):
+                    break
+                if forest.exp[node] == exp and forest.was[node] == 0:
+                    if cursor[MARKED] == walk.marked.size:
+                        for i in range(cursor[MARKED]):
+                            push_expiry(walk, cursor[TIME], walk.marked[i])
+                            forest.was[walk.marked[i]] = 0
+                        cursor[MARKED] = 0
+                        return FULL_SCRATCH
+                    cursor[TIME] = exp
+                    mark_node(forest, walk, node)
+                pop_expiry(walk)
+            if cursor[MARKED] == 0:
+                return DONE
+            for i in range(cursor[MARKED]):
+                forest.exp[walk.marked[i]] = 0
+            cursor[PHASE], cursor[AT] = SEED, 0
+        status = continue_repair(graph, automaton, forest, walk, out, cursor[TIME])
+        if status != DONE:
+            return status
+        cursor[PHASE] = START
+
+
+@kernel
+def walk_paths(
+    graph: Graph, automaton: Automaton, forest: Forest, rows: MergedRows, upto: int, walk: Walk, out: Rows
+) -> int:
+    """Walk the changes of the inputs in order of time, then let time advance to `upto`.
+
+    `cursor` is [first row of the instant, output rows, phase, place in the phase, move, node, marked, time].
+    Returns DONE, or what is full (or missing); called again with that, it goes on where it stopped.
+    """
+    cursor = walk.cursor
+    first_path = walk.settings[0] != 0
+    total = rows.ts.size
+    while cursor[BEGIN] < total:
+        begin = cursor[BEGIN]
+        time = rows.ts[begin]
+        end = begin
+        cuts = False
+        while end < total and rows.ts[end] == time:
+            cuts = cuts or rows.op[end] < 0
+            end += 1
+        if cursor[PHASE] != EXTEND and first_path and cursor[TIME] < time + 1:
+            status = expire_nodes(graph, automaton, forest, walk, out, time)
+            if status != DONE:
+                return status
+            cursor[TIME] = time + 1
+        if cursor[PHASE] != EXTEND and cuts:
+            if cursor[PHASE] == START:
+                if walk.marked.size < forest.counts[NODES]:
+                    return FULL_SCRATCH
+                if not listed_both_ways(graph, automaton):
+                    return NEEDS_LINKS
+                mark_cut(graph, automaton, forest, rows, begin, end, walk)
+                for i in range(cursor[MARKED]):
+                    forest.exp[walk.marked[i]] = 0
+                cursor[PHASE], cursor[AT] = SEED, 0
+            status = continue_repair(graph, automaton, forest, walk, out, time)
+            if status != DONE:
+                return status
+        if cursor[PHASE] != EXTEND:
+            cursor[PHASE], cursor[AT], cursor[MOVE] = EXTEND, begin, -1
+        while cursor[AT] < end:
+            if rows.op[cursor[AT]] > 0:
+                status = extend_trees(graph, automaton, forest, rows, cursor[AT], walk, out)
+                if status != DONE:
+                    return status
+            cursor[AT] += 1
+        cursor[PHASE] = START
+        cursor[BEGIN] = end
+    if first_path:
+        return expire_nodes(graph, automaton, forest, walk, out, upto)
+    return DONE
+
+
+@kernel
+def listed_both_ways(graph: Graph, automaton: Automaton) -> bool:
+    """Whether every relation of the automaton is listed both ways, as a repair needs."""
+    for relation in range(graph.linked_out.size):
+        if automaton.reads[relation] and not (graph.linked_out[relation] and graph.linked_in[relation]):
+            return False
+    return True
