@@ -128,6 +128,11 @@ class Dataflow:
                 relations = [self.relations[source] for source in operator.inputs]
                 return PatternOperator(operator, self.graph, relations, self._store(name))
             case PathOp():
+                if operator.operator == "closure":
+                    raise ArgumentError(
+                        "the path operator 'closure' is not part of this version yet\n"
+                        "hint: use 's-path', 'negative-tuple' or 'auto'"
+                    )
                 relations = [self.relations[source] for source in operator.inputs]
                 return TreePathOperator(
                     operator,
