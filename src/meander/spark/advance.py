@@ -33,6 +33,7 @@ from meander.spark.chunks import (
 )
 from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
 from meander.spark.formats import encode_answers
+from meander.spark.shares import own_answers, with_shares
 from meander.spark.state import (
     Head,
     Piece,
@@ -93,7 +94,9 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
 
     released, frontier = live.ingest.release()
     pushed = time.perf_counter()
-    for result, answers in live.dataflow.process(released, frontier):
+    for result, answers in live.dataflow.process(share_of(job, cell, released), frontier):
+        if len(job.cells) > 1 and (result.query, result.head) in job.in_full:
+            answers = own_answers(answers, job.cells.index(cell), len(job.cells))
         if answers.rows:
             counts["answers"] += answers.rows
             data = encode_answers(answers, job.formats.get(result.query, "arrow"))
@@ -117,6 +120,11 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
         "keep": time.perf_counter() - processed,
     }
     yield figures(job, cell, head, live, counts)
+
+
+def share_of(job: Job, cell: int, edges: Mapping[str, Edges]) -> Mapping[str, Edges]:
+    """The edges of the streams that the plan reads."""
+    return with_shares(edges, job.plan.streams, job.cells.index(cell), len(job.cells))
 
 
 def arrivals(job: Job, batch: list[Chunk]) -> Iterator[tuple[str, Edges]]:
@@ -206,7 +214,7 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
             by_stream.setdefault(piece.stream, []).append(decode_edges(store.read_piece(piece.number)))
     edges = {stream: concat_edges(parts) for stream, parts in by_stream.items()}
     if head.time >= 0:
-        for _ in dataflow.process(edges, head.time):
+        for _ in dataflow.process(share_of(job, cell, edges), head.time):
             pass
     return Live(head.token, ingest, dataflow)
 

@@ -35,17 +35,22 @@ class Job:
     idle: float = 60.0
     started: float = 0.0
     merged: frozenset[str] = frozenset()
+    in_full: frozenset[tuple[str, str]] = frozenset()  # results (query, head) that every cell has all of
     snapshots: str = ""
     snapshot_rows: int = 250_000
 
     @property
     def stamp(self) -> str:
         """Tells snapshots of this plan from those of another."""
-        return hashlib.sha256(repr((self.plan, self.mode, self.paths)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((self.plan, self.mode, self.paths, self.cells)).encode()).hexdigest()[:16]
 
     def expiry(self, stream: str, ts: int) -> int:
         """When the last window lets go of an edge of this time."""
-        scans = [one for one in self.plan.operators if isinstance(one, ScanOp) and one.stream == stream]
+        scans = [
+            one
+            for one in self.plan.operators
+            if isinstance(one, ScanOp) and one.stream.partition("/")[0] == stream
+        ]
         return max((ts // one.slide * one.slide + one.window for one in scans), default=ts)
 
 

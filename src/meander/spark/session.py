@@ -41,6 +41,7 @@ from meander.spark.kafka import kafka_frame
 from meander.spark.ledger import Ledger
 from meander.spark.runs import Run, SparkSink
 from meander.spark.settings import PARTITIONS, check_settings, local_spark
+from meander.spark.shares import MARK, share_queries
 from meander.spark.sinks import Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
 from meander.syntax import parse
@@ -204,7 +205,7 @@ class Session:
                 f"a sink is for {unknown[0]}, and no query has that name: there are {', '.join(self.queries)}"
             )
         asked = Options(**options)
-        physical = self._physical(chosen, asked)
+        physical, in_full = self._physical(chosen, asked)
         place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
         own = place / "meander"
         run_id = check_checkpoint(own, meaning_of(chosen, asked.mode, asked.cells, self.time_unit))
@@ -222,7 +223,7 @@ class Session:
             )
             reject_sink = Rejects(lines)
         formats = {name: sink.how for name, sink in opened.items()}
-        job, frame = self._pipeline(run_id, physical, asked, formats, own, follow)
+        job, frame = self._pipeline(run_id, physical, in_full, asked, formats, own, follow)
         run = Run(self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger)
         self.runs.append(run)
         return run
@@ -233,10 +234,10 @@ class Session:
             return
         places = {
             name: self.sources[name].place
-            for name in physical.streams
+            for name in base_streams(physical)
             if name in self.sources and self.sources[name].place
         }
-        ledger = Ledger(own / "ledger", places, physical.streams, frozenset(places), 1)
+        ledger = Ledger(own / "ledger", places, tuple(places), frozenset(places), 1)
         fresh = ledger.unread()
         if fresh:
             raise StateError(
@@ -249,13 +250,19 @@ class Session:
             raise ArgumentError(f"there is no query {name}: there are {', '.join(self.queries) or 'none'}")
         return self.queries[name]
 
-    def _physical(self, queries: list[Query], options: Options) -> PhysicalPlan:
+    def _physical(
+        self, queries: list[Query], options: Options
+    ) -> tuple[PhysicalPlan, frozenset[tuple[str, str]]]:
+        """The plan of a cell, and the results of which every cell has all."""
         plans = [
             one
             for query in queries
             for one in plan_query(query.regular, name=query.name, unit=self.time_unit, plan=query.plan)
         ]
-        return build(plans, path_operator=options.path_operator, paths=options.paths)
+        in_full: frozenset[tuple[str, str]] = frozenset()
+        if options.cells > 1:
+            plans, in_full = share_queries(plans)
+        return build(plans, path_operator=options.path_operator, paths=options.paths), in_full
 
     def _sink(
         self, query: Query, given: Any, own: Path, physical: PhysicalPlan, options: Options, follow: bool
@@ -276,13 +283,15 @@ class Session:
         self,
         run_id: str,
         physical: PhysicalPlan,
+        in_full: frozenset[tuple[str, str]],
         options: Options,
         formats: Mapping[str, str],
         own: Path,
         follow: bool,
     ) -> tuple[Job, DataFrame]:
         """The job of the cells, and the DataFrame of what leaves them."""
-        missing = [name for name in physical.streams if name not in self.sources]
+        streams = base_streams(physical)
+        missing = [name for name in streams if name not in self.sources]
         if missing:
             raise ArgumentError(
                 f"the stream {missing[0]} is not known: there are {', '.join(self.sources) or 'none'}\n"
@@ -292,7 +301,7 @@ class Session:
             raise ArgumentError(f"{options.cells} cells cannot do any work\nhint: --cells is 1 or more")
         cells = cell_keys(options.cells, options.cells)
         self.spark.conf.set(PARTITIONS, str(options.cells))
-        sources = {name: self._settled(name, own) for name in physical.streams}
+        sources = {name: self._settled(name, own) for name in streams}
         others = {
             name: self._chunks(name, one, cells) for name, one in sources.items() if one.frame is not None
         }
@@ -306,13 +315,13 @@ class Session:
         )
         intake = Intake(
             ledger=str(own / "ledger"),
-            streams=physical.streams,
+            streams=streams,
             places={name: one.place for name, one in sources.items() if name not in others},
             cells=tuple(cells),
             bounded=tuple(bounded),
             batch_rows=options.batch_rows or BATCH_ROWS,
             time_unit=self.time_unit,
-            tick=idle if follow and len(physical.streams) > 1 else None,
+            tick=idle if follow and len(streams) > 1 else None,
             tasks=self.spark.sparkContext.defaultParallelism,
         )
         chunks = edge_frame(self.spark, intake)
@@ -322,7 +331,7 @@ class Session:
         job = Job(
             run=run_id,
             plan=physical,
-            streams=physical.streams,
+            streams=streams,
             cells=tuple(cells),
             formats=formats,
             lateness=parse_duration(lateness, self.time_unit) if isinstance(lateness, str) else lateness,
@@ -332,6 +341,7 @@ class Session:
             idle=idle,
             started=time.time(),
             merged=frozenset(others),
+            in_full=in_full,
             snapshots=str(own / "snapshots"),
             snapshot_rows=options.snapshot_rows,
         )
@@ -377,14 +387,19 @@ class Session:
             )
         if result is not None and result not in heads:
             raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
-        physical = self._physical([query], options)
+        physical, in_full = self._physical([query], options)
         wanted = next(one for one in physical.results if result in (None, one.head))
         integers = self._has_integers(query)
         formats = {query.name: ARROW_INTEGERS if integers else ARROW_STRINGS}
         own = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="meander-"))
-        _, frame = self._pipeline(uuid.uuid4().hex, physical, options, formats, own, True)
+        _, frame = self._pipeline(uuid.uuid4().hex, physical, in_full, options, formats, own, True)
         chosen = frame.where((F.col("kind") == ANSWERS) & (F.col("head") == wanted.head)).select("data")
         return unpack(chosen, wanted.arity, paths=options.paths, integers=integers)
+
+
+def base_streams(plan: PhysicalPlan) -> tuple[str, ...]:
+    """The streams that a plan reads, in full or by shares."""
+    return tuple(dict.fromkeys(name.partition(MARK)[0] for name in plan.streams))
 
 
 def unpack(chunks: DataFrame, arity: int, *, paths: bool, integers: bool) -> DataFrame:

@@ -41,6 +41,8 @@ LOCAL_SETTINGS = {
     # A second file beside every checkpoint file; the local disk's own checks are enough here.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
+    # On a busy machine a Python worker takes its time to import what it needs.
+    "spark.python.authenticate.socketTimeout": "120s",
 }
 
 
