@@ -150,6 +150,10 @@ def run(
     rejects: Annotated[
         str | None, typer.Option("--rejects", metavar="PATH", help="Where edges that cannot be used go.")
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", metavar="FILE", help="A line of JSON a batch, with figures (spark)."),
+    ] = None,
     time_unit: UnitOption = "s",
     plan: PlanOption = None,
     path_operator: OperatorOption = "auto",
@@ -175,9 +179,14 @@ def run(
     one_of("--mode", mode, MODES)
     one_of("--time-unit", time_unit, UNITS)
     one_of("--path-operator", path_operator, PATH_OPERATORS)
-    if runner == "local" and (checkpoint is not None or cells != 1):
-        option = "--checkpoint" if checkpoint is not None else "--cells"
-        raise ArgumentError(f"{option} needs Spark", hint="leave it out, or use --runner spark")
+    sparks_own = {
+        "--checkpoint": checkpoint is not None,
+        "--cells": cells != 1,
+        "--metrics": metrics is not None,
+    }
+    for option, given in sparks_own.items():
+        if runner == "local" and given:
+            raise ArgumentError(f"{option} needs Spark", hint="leave it out, or use --runner spark")
     if out == "-" and rejects == "-":
         raise ArgumentError("answers and rejects cannot both go to -", hint="give --rejects a .jsonl file")
     text, language = read_query(query)
@@ -199,6 +208,7 @@ def run(
         memory=read_size("--memory", memory) if memory is not None else None,
         checkpoint=checkpoint,
         cells=cells,
+        metrics=metrics,
     )
     if runner == "local":
         run_in_process(request)

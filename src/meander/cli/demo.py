@@ -93,8 +93,6 @@ def _run(files: dict[str, Path], runner: str) -> None:
         batch_rows=None,
         idle=60.0,
         memory=None,
-        checkpoint=None,
-        cells=1,
     )
     if runner == "local":
         run_in_process(request)

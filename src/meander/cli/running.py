@@ -40,8 +40,9 @@ class Request:
     batch_rows: int | None
     idle: float
     memory: int | None
-    checkpoint: str | None
-    cells: int
+    checkpoint: str | None = None
+    cells: int = 1
+    metrics: str | None = None
 
 
 def streams_read(query: RegularQuery) -> list[str]:
@@ -64,6 +65,7 @@ def run_on_spark(request: Request) -> None:
         request.checkpoint,
         {"query": request.out},
         rejects=request.rejects,
+        metrics=request.metrics,
         follow=any(path.startswith("kafka://") for path in request.streams.values()),
         paths=request.paths,
         mode=request.mode,
