@@ -16,6 +16,6 @@ def spark():
         pytest.skip("Spark needs Java, and there is none")
     from meander.spark.settings import local_spark
 
-    session = local_spark("local[2]")
+    session = local_spark("local[2,4]")
     yield session
     session.stop()

@@ -223,3 +223,33 @@ def test_a_silent_stream_holds_the_others_back_only_for_a_while(monkeypatch):
     answers, time = push()
     assert time == 8
     assert time < INFINITY
+
+
+def test_workers_leave_each_other_their_arrays(tmp_path, monkeypatch):
+    """A second worker goes on from the arrays that the first left, and not from arrays that are half changed."""
+    monkeypatch.setattr(steps, "cell_folder", lambda run, number: tmp_path / str(number))
+    plan = build(plan_query(CLOSURE, name="q"))
+    job = Job("run", plan, plan.streams, (0, 1), {"q": "jsonl"}, in_full=frozenset())
+    arrivals = generate(3, 200)
+    parts = list(batches_of(arrivals, 10))
+    expected = instants(run(make_job(CLOSURE), arrivals, 10)[0])
+    LIVE.clear()
+    store = Memory()
+    answers, taken_over = [], []
+    for number, chunks in enumerate(parts):
+        LIVE.clear()
+        if number % 4 == 3:
+            half = advance(job, 0, store, chunks)
+            next(half)
+            half.close()
+            store.roll_back()
+            LIVE.clear()
+        for output in advance(job, 0, store, chunks):
+            if output.kind == ANSWERS:
+                answers += [json.loads(line) for line in output.data.splitlines()]
+            elif output.kind == FIGURES:
+                taken_over.append(not json.loads(output.data)["rebuilt"])
+        store.commit()
+    assert instants(answers) == expected
+    assert taken_over[1:3] == [True, True]
+    assert taken_over[3] is False

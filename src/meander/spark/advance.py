@@ -33,6 +33,7 @@ from meander.spark.chunks import (
 )
 from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
 from meander.spark.formats import encode_answers
+from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
 from meander.spark.shares import own_answers, with_shares
 from meander.spark.state import (
     Head,
@@ -51,6 +52,7 @@ class Live:
     token: int
     ingest: Ingest
     dataflow: Dataflow
+    folder: Path | None = None
     rebuilt: bool = True
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -70,6 +72,8 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
         live = rebuild(job, cell, head, store)
     else:
         live.rebuilt = False
+    if live.folder is not None:
+        withdraw(live.folder)
     ready = time.perf_counter()
 
     first = cell == job.cells[0]
@@ -112,6 +116,8 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
     for name, count in counts.items():
         head.counts[name] = head.counts.get(name, 0) + count
     store.write_head(head.to_bytes())
+    if live.folder is not None:
+        hand_over(live.folder, live.token, live.dataflow)
     LIVE[job.run, cell] = live
     live.seconds = {
         "rebuild": ready - begun,
@@ -194,14 +200,21 @@ def merge_pieces(head: Head, store: CellStore, pieces: list[Piece]) -> None:
 
 
 def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
-    """The state that the head's token stands for: the last snapshot and the pieces since, or all pieces."""
-    dataflow = Dataflow(job.plan, mode=job.mode, paths=job.paths, memory=job.memory)
+    """The state that the head's token stands for: as another worker left it, or the last snapshot and the pieces
+    since, or all pieces."""
+    folder = cell_folder(job.run, job.cells.index(cell)) if job.handover and len(job.cells) > 1 else None
+    # Mapped before the new dataflow puts its own files in their place.
+    left = take_over(folder, head.token) if folder is not None else None
+    dataflow = Dataflow(job.plan, mode=job.mode, paths=job.paths, memory=job.memory, folder=folder)
     ingest = Ingest(job.streams, lateness=job.lateness)
     stored = store.read_ingest()
     if stored is not None:
         arrays = unpack_arrays("ingest", np.frombuffer(stored, np.uint8))
         assert arrays is not None, "the store hands back what was written to it"
         ingest.restore(arrays)
+    if left is not None:
+        dataflow.restore(left)
+        return Live(head.token, ingest, dataflow, folder, rebuilt=False)
     since = 0
     if head.snapshot:
         snapshot = read_snapshot(snapshot_path(job, cell, head.snapshot), job.stamp)
@@ -216,7 +229,7 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
     if head.time >= 0:
         for _ in dataflow.process(share_of(job, cell, edges), head.time):
             pass
-    return Live(head.token, ingest, dataflow)
+    return Live(head.token, ingest, dataflow, folder)
 
 
 def take_snapshot(job: Job, cell: int, head: Head, dataflow: Dataflow) -> None:

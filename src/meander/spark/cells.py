@@ -36,6 +36,7 @@ class Job:
     started: float = 0.0
     merged: frozenset[str] = frozenset()
     in_full: frozenset[tuple[str, str]] = frozenset()  # results (query, head) that every cell has all of
+    handover: bool = True  # whether workers leave each other their arrays, where there are several cells
     snapshots: str = ""
     snapshot_rows: int = 250_000
 

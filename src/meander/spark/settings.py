@@ -46,8 +46,11 @@ LOCAL_SETTINGS = {
 }
 
 
-def local_spark(master: str = "local[*]", memory: str = "2g", **settings: str) -> SparkSession:
-    """A local Spark session; `settings` are more of Spark's settings, with `__` for each dot of a name."""
+def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str) -> SparkSession:
+    """A local Spark session, which tries a failed task again.
+
+    `settings` are more of Spark's settings, with `__` for each dot of a name.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName("meander")
