@@ -12,6 +12,9 @@ from meander.physical.plan import Links, Operator, PathOp, PatternOp, PhysicalPl
 from meander.syntax.durations import format_duration
 from meander.syntax.query import RegularQuery
 
+AUTO_PATH_OPERATOR = "s-path"
+"""What `--path-operator auto` comes to."""
+
 _COLORS = {
     "WSCAN": ("#e8f3fc", "#0b5394"),
     "FILTER": ("#fdf6dc", "#7a5b00"),
@@ -63,7 +66,7 @@ def _details(plan: PhysicalPlan, number: int, unit: str) -> list[str]:
         case ScanOp(window=window, slide=slide):
             details.append(f"window {format_duration(window, unit)}, slide {format_duration(slide, unit)}")
         case PathOp(operator=how, root=root):
-            details.append(f"by {how}" if how != "auto" else "operator chosen while running")
+            details.append(f"by {AUTO_PATH_OPERATOR if how == 'auto' else how}")
             if root is not None:
                 details.append(f"from {root} alone")
     if number in plan.indexed:
