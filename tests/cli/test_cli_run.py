@@ -195,6 +195,15 @@ def test_bad_arguments_are_refused_with_what_is_accepted(
     assert message in refused("run", query, "--out", "-", *options)
 
 
+def test_nothing_that_is_read_is_written_over(tmp_path: Path) -> None:
+    stream = tmp_path / "s.jsonl"
+    stream.write_text("")
+    both = ["--stream", str(stream), "--out", str(tmp_path / "." / "s.jsonl")]
+    assert "--out would write over" in refused("run", ONE, *both)
+    both = ["--stream", str(stream), "--out", "-", "--rejects", str(stream)]
+    assert "--rejects would write over" in refused("run", ONE, *both)
+
+
 def test_a_run_needs_a_place_for_its_answers() -> None:
     assert "--out" in refused("run", ONE, "--stream", "x.tsv")
 

@@ -95,6 +95,17 @@ def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[
     return {name: paths[name] for name in needed}
 
 
+def keep_apart(option: str, output: str | None, inputs: Sequence[str]) -> None:
+    """Refuse an output that would be written over one of the inputs."""
+    for path in inputs:
+        try:
+            same = output is not None and Path(output).samefile(path)
+        except (OSError, ValueError):  # one of them is no file, or not there yet
+            same = False
+        if same:
+            raise ArgumentError(f"{option} would write over {path}, which is read", hint="name another file")
+
+
 def one_of(option: str, value: str, accepted: Sequence[str]) -> str:
     """`value`, if it is among those accepted."""
     if value not in accepted:

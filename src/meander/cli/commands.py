@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from meander.cli.arguments import (
+    keep_apart,
     one_of,
     read_duration,
     read_query,
@@ -93,6 +94,7 @@ def explain(
     explanation = Explanation(text, unit=time_unit, language=language, plan=plan, path_operator=path_operator)
     shown = sections(explanation, stage)
     if svg is not None:
+        keep_apart("--svg", str(svg), [query])
         _write(svg, explanation.draw(stage, _name_of(query)))
     print_sections(shown)
     if stage is not None:
@@ -210,6 +212,9 @@ def run(
         cells=cells,
         metrics=metrics,
     )
+    read = [query, *request.streams.values()]
+    keep_apart("--out", out, read)
+    keep_apart("--rejects", rejects, [*read, out])
     if runner == "local":
         run_in_process(request)
     else:
