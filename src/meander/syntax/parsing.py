@@ -91,8 +91,8 @@ def blank_out(text: str) -> str:
 
 
 def parse_int(token: Token, text: str, what: str, limit: int, hint: str) -> int:
-    """The token's integer, refused above `limit` in size."""
-    if len(token) > 40 or abs(int(token)) > limit:
+    """The token's integer, refused above `limit` and, as in two's complement, below `-limit - 1`."""
+    if len(token) > 40 or not -limit - 1 <= int(token) <= limit:
         raise QueryError(
             f"{what} is too large: {token[:40]}{'…' if len(token) > 40 else ''}",
             text=text,
