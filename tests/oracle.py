@@ -194,7 +194,8 @@ def bind(atom: Atom, pair: tuple[Vertex, Vertex], known: Mapping[str, Vertex]) -
         if isinstance(term, Var):
             if bound.setdefault(term.name, vertex) != vertex:
                 return None
-        elif term != vertex:
+        elif vertex not in (term, str(term)):
+            # A number in a query names the vertex of that number, and the one whose name is its digits.
             return None
     return bound
 

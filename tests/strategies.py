@@ -70,6 +70,10 @@ class Case:
         )
         return f'meander.run("""\\\n{self.text}""", {{\n{streams}\n}}, {options})'
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How Hypothesis shows it."""
+        printer.text(repr(self))
+
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from judge import judge
+from judge import judge, result_label
 from oracle import Edge, Expected, expect
 from querytext import read_query
 from strategies import Case, cases
@@ -37,7 +37,7 @@ def ideal(found: Expected, mode: str) -> list[dict[str, Any]]:
     for answer, intervals in found.answers.items():
         for start, end in intervals:
             if found.query.arity == 2:
-                fields: dict[str, Any] = {"src": answer[0], "trg": answer[1], "label": found.query.result}
+                fields: dict[str, Any] = {"src": answer[0], "trg": answer[1], "label": result_label(found.query)}
             else:
                 fields = {"answer": list(answer)}
             if mode == "changes":
