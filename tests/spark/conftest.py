@@ -14,8 +14,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 def spark():
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, and there is none")
+    from kafka_broker import NoKafka, jars
+
     from meander.spark.settings import local_spark
 
-    session = local_spark("local[2,4]")
+    settings = {}
+    try:
+        settings["spark__jars"] = ",".join(str(one) for one in sorted(jars("connector").glob("*.jar")))
+    except (NoKafka, OSError) as reason:
+        settings["spark__meander__noKafka"] = str(reason)
+    session = local_spark("local[2,4]", **settings)
     yield session
     session.stop()

@@ -8,8 +8,10 @@ batch may be there twice, as Kafka's sink in Spark promises no more.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -17,6 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from meander.errors import ArgumentError
+
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+"""The newest connector that is published; it works with the Spark that Meander uses."""
+
+JARS = "MEANDER_KAFKA_JARS"
+"""The environment's name for a folder that has the connector's jars."""
 
 PLACE = re.compile(r"kafka://([^/\s]+)/([\w.\-]+)")
 
@@ -29,6 +37,14 @@ def parse_place(place: str) -> tuple[str, str]:
     return found.group(1), found.group(2)
 
 
+def connector_settings() -> dict[str, str]:
+    """Settings that give a local Spark the connector: the jars of a folder, or what Spark fetches by itself."""
+    folder = os.environ.get(JARS)
+    if folder:
+        return {"spark__jars": ",".join(sorted(str(one) for one in Path(folder).glob("*.jar")))}
+    return {"spark__jars__packages": CONNECTOR}
+
+
 def kafka_frame(spark: SparkSession, place: str) -> DataFrame:
     """The records of a topic from its beginning on: `value`, in the order of each partition's offsets."""
     servers, topic = parse_place(place)
@@ -37,7 +53,7 @@ def kafka_frame(spark: SparkSession, place: str) -> DataFrame:
     try:
         return reader.load().select(F.col("value"))
     except AnalysisException as error:
-        raise missing_connector(spark) from error
+        raise missing_connector() from error
 
 
 def kafka_writer(place: str) -> Callable[[DataFrame, int], Any]:
@@ -52,8 +68,8 @@ def kafka_writer(place: str) -> Callable[[DataFrame, int], Any]:
     return take
 
 
-def missing_connector(spark: SparkSession) -> ArgumentError:
+def missing_connector() -> ArgumentError:
     return ArgumentError(
         "Spark has no connector for Kafka\n"
-        "hint: start Spark with --packages org.apache.spark:spark-sql-kafka-0-10_2.13:" + spark.version
+        f"hint: start Spark with --packages {CONNECTOR}, or set {JARS} to a folder with its jars"
     )

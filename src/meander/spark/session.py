@@ -37,7 +37,7 @@ from meander.spark.formats import (
     decode_table,
     spark_schema,
 )
-from meander.spark.kafka import kafka_frame
+from meander.spark.kafka import connector_settings, kafka_frame
 from meander.spark.ledger import Ledger
 from meander.spark.runs import Run, SparkSink
 from meander.spark.settings import PARTITIONS, check_settings, local_spark
@@ -128,12 +128,22 @@ class Session:
     """Streams and queries on a Spark session: the user's, or a local one that is started here."""
 
     def __init__(self, spark: SparkSession | None = None, *, time_unit: str = "s") -> None:
-        self.spark = spark if spark is not None else local_spark()
-        check_settings(self.spark)
+        self._spark = spark
+        if spark is not None:
+            check_settings(spark)
         self.time_unit = time_unit
         self.sources: dict[str, Source] = {}
         self.queries: dict[str, Query] = {}
         self.runs: list[Run] = []
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session; a local one is started when it is first needed, and knows Kafka where a stream does."""
+        if self._spark is None:
+            kafka = any(source.place.startswith("kafka://") for source in self.sources.values())
+            self._spark = local_spark(**(connector_settings() if kafka else {}))
+            check_settings(self._spark)
+        return self._spark
 
     @property
     def views(self) -> dict[str, RegularQuery]:

@@ -1,0 +1,73 @@
+"""Kafka for real: edges from a topic, answers to a topic, a broker and a run that are killed and started again."""
+
+import json
+
+import pytest
+from kafka_broker import Broker, NoKafka
+from test_spark_run import CLOSURE, generate, instants, read_lines
+
+import meander
+from meander.spark.kafka import parse_place
+from meander.spark.session import Session
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory, spark):
+    if "kafka" not in spark.conf.get("spark.jars", ""):
+        pytest.skip("Kafka is left out: " + spark.conf.get("spark.meander.noKafka", "no connector"))
+    try:
+        one = Broker(tmp_path_factory.mktemp("broker"))
+        one.start()
+    except NoKafka as reason:
+        pytest.skip(f"Kafka is left out: {reason}")
+    yield one
+    one.kill()
+
+
+def send(spark, broker, topic, rows):
+    lines = [json.dumps(dict(zip(("src", "label", "trg", "ts"), row, strict=True))) for row in rows]
+    frame = spark.createDataFrame([(line,) for line in lines], "value string").coalesce(1)
+    servers = f"127.0.0.1:{broker.port}"
+    frame.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", topic).save()
+
+
+def start(spark, broker, tmp_path, out):
+    session = Session(spark)
+    session.stream("s", f"kafka://127.0.0.1:{broker.port}/edges")
+    session.query(CLOSURE, "q")
+    return session.start(str(tmp_path / "checkpoint"), {"q": out}, lateness=5)
+
+
+def test_edges_from_a_topic_answers_to_a_file_across_a_restart(spark, broker, tmp_path):
+    rows = generate(21, 600)
+    send(spark, broker, "edges", rows[:300])
+    out = str(tmp_path / "out.jsonl")
+    first = start(spark, broker, tmp_path, out)
+    first.process_available()
+    first.stop()
+    broker.kill()
+    broker.start()
+    send(spark, broker, "edges", rows[300:])
+    second = start(spark, broker, tmp_path, out)
+    second.finish()
+    assert instants(read_lines(tmp_path / "out.jsonl")) == instants(meander.run(CLOSURE, rows, lateness=5))
+
+
+def test_answers_to_a_topic(spark, broker, tmp_path):
+    rows = generate(22, 100)
+    session = Session(spark)
+    session.stream("s", spark.createDataFrame(rows, "src string, label string, trg string, ts bigint"))
+    session.query(CLOSURE, "q")
+    run = session.start(sinks={"q": f"kafka://127.0.0.1:{broker.port}/answers"})
+    assert run.wait(300)
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", f"127.0.0.1:{broker.port}")
+    records = [json.loads(row.value) for row in reader.option("subscribe", "answers").load().collect()]
+    assert instants(records) == instants(meander.run(CLOSURE, rows))
+
+
+def test_places_in_kafka_are_read_or_refused():
+    assert parse_place("kafka://a:1,b:2/t.x-1") == ("a:1,b:2", "t.x-1")
+    with pytest.raises(meander.MeanderError, match="is no place in Kafka"):
+        parse_place("kafka://a:1")
