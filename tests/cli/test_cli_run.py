@@ -164,6 +164,15 @@ def test_the_demonstration_leaves_what_it_made(tmp_path: Path) -> None:
     assert made == {"notify.dl", "social.tsv", "answers.jsonl", "plan.svg", "answers.svg"}
 
 
+@pytest.mark.spark
+def test_spark_is_the_default_runner_and_has_the_same_answers(tmp_path: Path) -> None:
+    out = tmp_path / "answers.jsonl"
+    done = meander("run", NOTIFY, "--stream", f"social={SOCIAL}", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    expected = list(library.run(Path(NOTIFY).read_text(), SOCIAL))
+    assert sorted(map(str, records(out.read_text()))) == sorted(map(str, expected))
+
+
 # -- what is refused
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import sys
 
-from meander.cli.commands import app
-from meander.cli.terminal import print_error, print_note
 from meander.errors import MeanderError
 
 __all__ = ["main"]
@@ -24,6 +22,9 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
+        # Imported here, so that an interrupt is quiet while this takes its time, too.
+        from meander.cli.commands import app
+
         app(prog_name="meander")
     except MeanderError as error:
         _end(error)
@@ -36,13 +37,15 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("MEANDER_DEBUG"):
             raise
-        print_note(f"error: unexpected {type(error).__name__}: {error}")
-        print_note("hint: this is a fault of meander; MEANDER_DEBUG=1 shows where it happened")
+        print(f"error: unexpected {type(error).__name__}: {error}", file=sys.stderr)
+        print("hint: this is a fault of meander; MEANDER_DEBUG=1 shows where it happened", file=sys.stderr)
         sys.exit(1)
 
 
 def _end(error: MeanderError) -> None:
     if os.environ.get("MEANDER_DEBUG"):
         raise error
+    from meander.cli.terminal import print_error
+
     print_error(error)
     sys.exit(error.exit_status)

@@ -221,9 +221,7 @@ def run(
         run_on_spark(request)
 
 
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-)
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
     """Measure meander, and what one would use instead."""
     raise ArgumentError("the benchmark is not part of this version of meander")
