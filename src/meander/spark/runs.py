@@ -251,13 +251,11 @@ def translate_error(error: Exception) -> MeanderError:
     """The error that a worker raised on purpose, or what Spark says, in its first line."""
     text = str(error)
     found = RAISED.search(text)
-    if found is not None:
-        kind = getattr(errors, found.group(1), MeanderError)
-        made = MeanderError.__new__(kind)
-        Exception.__init__(made, found.group(2).strip())
-        if hasattr(made, "__dict__"):
-            made.__dict__.setdefault("message", found.group(2).strip())
-        return made if isinstance(made, MeanderError) else MeanderError(text)
+    kind = getattr(errors, found.group(1), None) if found is not None else None
+    if found is not None and kind is not None:
+        message, _, hint = found.group(2).strip().partition("\nhint: ")
+        made: MeanderError = kind(message, hint=hint)
+        return made
     causes = [line for line in text.splitlines() if line.strip()]
     return MeanderError(f"the Spark query failed: {causes[0] if causes else type(error).__name__}")
 

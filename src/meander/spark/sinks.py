@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -104,9 +105,17 @@ class Folder:
 
     how = ARROW
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, record: Path) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
+        if not record.exists() and any(path.glob("part-*.parquet")):
+            raise ArgumentError(
+                f"the folder {path} has answers already", hint="empty it, or name another one"
+            )
+        write_atomically(record, "{}")
 
     def write(self, batch: int, parts: Sequence[bytes]) -> None:
         path = self.path / f"part-{batch:09}.parquet"
@@ -126,20 +135,26 @@ class ParquetFile:
 
     how = ARROW
 
-    def __init__(self, path: Path, empty: pa.Schema) -> None:
+    def __init__(self, path: Path, record: Path, empty: pa.Schema) -> None:
         self.path = path
         self.empty = empty
-        self.parts = Folder(path.with_name(f".{path.name}{PARTS}"))
+        folder = path.with_name(f".{path.name}{PARTS}")
+        if not record.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        self.parts = Folder(folder, record)
 
     def write(self, batch: int, parts: Sequence[bytes]) -> None:
         self.parts.write(batch, parts)
 
     def finish(self) -> None:
+        if self.path.exists() and not self.parts.path.exists():
+            return
         files = sorted(self.parts.path.glob("part-*.parquet"))
         table = one_table([pq.read_table(one) for one in files]) if files else self.empty.empty_table()
         draft = self.path.with_name(f".{self.path.name}")
         pq.write_table(table, draft)
         draft.replace(self.path)
+        shutil.rmtree(self.parts.path, ignore_errors=True)
 
 
 class Rejects:
@@ -199,9 +214,9 @@ def open_sink(place: str, record: Path, *, bounded: bool, empty: pa.Schema) -> S
     if place.endswith((".jsonl", ".jsonl.gz")) and not path.is_dir():
         return LineFile(path, record)
     if place.endswith(".parquet") and bounded and not path.is_dir():
-        return ParquetFile(path, empty)
+        return ParquetFile(path, record, empty)
     if path.suffix in ("", ".parquet") or path.is_dir():
-        return Folder(path)
+        return Folder(path, record)
     raise ArgumentError(
         f"the ending of {place} says nothing of its format\n"
         "hint: answers go to a .jsonl or .parquet file, a folder, kafka://host:port/topic, or - for standard output"
