@@ -50,6 +50,13 @@ def test_each_vertex_has_one_owner_whatever_else_is_in_the_batch(names, cells):
         assert alone == owners[:, at].tolist()
 
 
+@pytest.mark.parametrize("cells", [2, 3, 8])
+def test_shares_are_even(cells):
+    for names in ([f"v{number}" for number in range(4000)], list(range(4000))):
+        sizes = [int(owned(as_text(names), cell, cells).sum()) for cell in range(cells)]
+        assert max(sizes) < 1.2 * 4000 / cells
+
+
 def answers_of_cells(case, cells, size):
     """What each cell answers, all cells being given all edges in batches of `size`."""
     plans = plan_query(case.text, name="q")
@@ -101,7 +108,7 @@ def key_of(record):
 
 @settings(
     deadline=None,
-    max_examples=40,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     print_blob=True,
 )

@@ -33,6 +33,7 @@ from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
 
 SIDES = ("src", "trg")
 MARK = "/"
+MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def share_queries(plans: list[QueryPlan]) -> tuple[list[QueryPlan], frozenset[tuple[str, str]]]:
@@ -153,8 +154,8 @@ def owned(text: Text, cell: int, cells: int) -> Array:
     hashes = np.empty(text.rows, np.uint64)
     with wrapping():
         hash_names(*text, hashes)
-    # The low bits choose slots in tables: a share is chosen by others.
-    mask: Array = (hashes >> np.uint64(32)) % np.uint64(cells) == cell
+    # The tables of a cell are indexed by the hash as it is: mixed once more, or a cell would fill few of its slots.
+    mask: Array = (hashes * MIX >> np.uint64(32)) % np.uint64(cells) == cell
     return mask
 
 
