@@ -7,6 +7,7 @@ depend on where the stream was cut into batches. What has expired is given back 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -103,15 +104,24 @@ class Dataflow:
             )
             for at, result in enumerate(plan.results)
         ]
+        self.cuts_paths = any(stream.standing is not None for stream in self.results)
         clock = self._store("clock")
         # [time reached, rows to take at a time, vertices kept by the last sweep]
-        self.clock = clock.array("clock", 3, np.int64)
-        self.clock[:] = (-1, 1 << 20, 0)
-        self.figures_in = np.zeros(len(plan.operators), np.int64)
-        self.figures_out = np.zeros(len(plan.operators), np.int64)
+        clock.array("clock", 3, np.int64)[:] = (-1, 1 << 20, 0)
+        clock.array("rows_in", len(plan.operators), np.int64)
+        clock.array("rows_out", len(plan.operators), np.int64)
+        meaning = repr((plan.operators, plan.results, plan.indexed, mode, paths))
+        self.identity = np.frombuffer(hashlib.sha256(meaning.encode()).digest(), np.uint8)
+        clock.array("plan", self.identity.size, np.uint8)[:] = self.identity
+        self._bind_clock()
+
+    def _bind_clock(self) -> None:
+        arrays = self.stores["clock"].arrays
+        self.clock, self.rows_in, self.rows_out = arrays["clock"], arrays["rows_in"], arrays["rows_out"]
 
     def _store(self, owner: str) -> Store:
-        folder = None if self.folder is None else self.folder / owner.replace(" ", "-").replace("/", "-")
+        # The owner of a folder may have a name too long for one.
+        folder = None if self.folder is None else self.folder / f"{len(self.stores):03}"
         self.stores[owner] = Store(owner, self.budget, folder)
         return self.stores[owner]
 
@@ -157,22 +167,34 @@ class Dataflow:
     # Batches
 
     def process(self, edges: Mapping[str, Edges], upto: int | None) -> Iterator[tuple[Result, Answers]]:
-        """Take edges, sorted by time and none later than `upto`; hand out the answers that they bring.
+        """Take edges, sorted by time, none before the time reached nor later than `upto`; hand out the answers
+        that they bring.
 
         All edges before `upto` have then been seen. Without edges only time advances; with INFINITY the run
-        ends. The batch is taken in parts where its answers are many.
+        ends. The batch is taken in parts where its answers are many, and with paths before each deletion. What
+        is not iterated over is not processed.
         """
         if upto is None:
             return
         times = np.sort(
             np.concatenate([np.zeros(0, np.int64), *(one.ts for one in edges.values())]), kind="stable"
         )
+        if upto < self.time or (times.size and not self.time <= times[0] <= times[-1] <= upto):
+            given = f"edges from {times[0]} to {times[-1]}" if times.size else "no edges"
+            raise StateError(
+                f"{given} and time up to {upto} cannot follow the time {self.time} that is reached\n"
+                "hint: Ingest puts edges in order"
+            )
+        deletions = self._deletions(edges)
         position = 0
         taken = dict.fromkeys(edges, 0)
         while True:
             # The cut falls between two instants, so that a part is a batch like any other.
             last = position + int(self.clock[1]) - 1
             bound = int(times[last]) if last < times.size - 1 else upto
+            if position < times.size:
+                later = deletions[np.searchsorted(deletions, times[position], side="right") :]
+                bound = min([bound, *(later[:1] - 1).tolist()])
             part = {}
             for stream, one in edges.items():
                 end = int(np.searchsorted(one.ts, bound, side="right"))
@@ -184,6 +206,14 @@ class Dataflow:
             yield from self._process(part, bound)
             if position == times.size and bound == upto:
                 return
+
+    def _deletions(self, edges: Mapping[str, Edges]) -> Array:
+        """The instants at which something is deleted, where a deletion may cut the path of a record."""
+        if not self.cuts_paths:
+            return np.zeros(0, np.int64)
+        return np.unique(
+            np.concatenate([np.zeros(0, np.int64), *(one.ts[one.op < 0] for one in edges.values())])
+        )
 
     def _process(self, edges: Mapping[str, Edges], upto: int) -> Iterator[tuple[Result, Answers]]:
         self._begin()
@@ -213,17 +243,18 @@ class Dataflow:
                     assert isinstance(walker, TreePathOperator)
                     walker.reserve_vertices(self.vertices.capacity)
                     rows = walker.process(self._merge(operator.inputs, outputs), upto)
-            self.figures_in[number] += sum(source.ts.size for source in sources)
-            self.figures_out[number] += rows.ts.size
+            self.rows_in[number] += sum(source.ts.size for source in sources)
+            self.rows_out[number] += rows.ts.size
             most = max(most, rows.ts.size)
             if number in self.relations:
                 assert isinstance(rows, Rows)
                 rows = self.graph.update(self.relations[number], rows)
             outputs.append(rows)
         self._adapt(most)
+        deletion = min(self._deletions(edges).tolist(), default=None)
         for stream in self.results:
             rows = outputs[stream.result.input]
-            yield stream.result, stream.process(as_keyed(rows), upto, self.vertices)
+            yield stream.result, stream.process(as_keyed(rows), upto, self.vertices, deletion)
         self.clock[0] = upto
 
     def _begin(self) -> None:
@@ -321,7 +352,11 @@ class Dataflow:
         }
 
     def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Go on from a snapshot of a dataflow of the same plan."""
+        """Go on from a snapshot of a dataflow of the same plan, mode and choice of paths."""
+        if not np.array_equal(arrays.get("clock/plan", ()), self.identity):
+            raise StateError(
+                "the snapshot belongs to another plan\nhint: its query, options and version must be the same"
+            )
         by_owner: dict[str, dict[str, Array]] = {owner: {} for owner in self.stores}
         for key, array in arrays.items():
             owner, _, name = key.rpartition("/")
@@ -330,7 +365,7 @@ class Dataflow:
             by_owner[owner][name] = array
         for owner, store in self.stores.items():
             store.restore(by_owner[owner])
-        self.clock = self.stores["clock"].arrays["clock"]
+        self._bind_clock()
         self.vertices.bind()
         self.graph.bind()
         for made in self.operators.values():
@@ -359,7 +394,7 @@ class Dataflow:
             size = made.store.nbytes if made is not None else 0
             figures.append(
                 OperatorFigures(
-                    number, name, int(self.figures_in[number]), int(self.figures_out[number]), rows, size
+                    number, name, int(self.rows_in[number]), int(self.rows_out[number]), rows, size
                 )
             )
         return figures

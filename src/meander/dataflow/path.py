@@ -41,7 +41,8 @@ _QUEUE_COLUMNS = {
 def automaton_arrays(operator: PathOp, relations: Sequence[int], total: int) -> Automaton:
     """An automaton whose inputs are `relations` of a graph of `total`, as the kernels read it.
 
-    Where it accepts the empty word, the empty path has a state of its own, after all others.
+    Where it accepts the empty word, the empty path has a state of its own, after all others. The moves out of
+    states stand in the operator's own order, which is by state.
     """
     nullable = 0 in operator.accepting
     places = operator.states + nullable
@@ -161,6 +162,7 @@ class TreePathOperator:
             if status == DONE:
                 return first_rows(self.out, int(cursor[OUT]))
             if status == FULL_OUTPUT:
+                self.store.count_buffer("output", 2 * sum(column.nbytes for column in self.out))
                 grown = empty_rows(2 * self.out.ts.size)
                 for column, old in zip(grown, self.out, strict=True):
                     column[: old.size] = old

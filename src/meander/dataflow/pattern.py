@@ -39,8 +39,10 @@ def keyed_rows(length: int, arity: int) -> KeyedRows:
     )
 
 
-def grow_keyed_rows(rows: KeyedRows, length: int) -> KeyedRows:
-    grown = keyed_rows(length, rows.key.shape[1])
+def double_output(rows: KeyedRows, store: Store) -> KeyedRows:
+    """An operator's output with twice the room, counted as memory of its store."""
+    store.count_buffer("output", 2 * sum(column.nbytes for column in rows))
+    grown = keyed_rows(2 * rows.ts.size, rows.key.shape[1])
     for column, old in zip(grown, rows, strict=True):
         column[: old.shape[0]] = old
     return grown
@@ -150,7 +152,7 @@ class PatternOperator:
                 count = int(cursor[1])
                 return KeyedRows(*(column[:count] for column in self.out))
             if status == FULL_OUTPUT:
-                self.out = grow_keyed_rows(self.out, 2 * self.out.ts.size)
+                self.out = double_output(self.out, self.store)
             elif status == FULL_TABLE:
                 self.table.make_room(int(rows.ts[cursor[0]]) - 1)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,10 +11,11 @@ from meander.dataflow.answers import NO_EXPIRY, Answers, Paths
 from meander.dataflow.edges import Text, as_text, concat_texts
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.path import automaton_arrays
-from meander.dataflow.pattern import LEAST_ANSWERS, LEAST_OUTPUT, AnswerTable, grow_keyed_rows, keyed_rows
+from meander.dataflow.pattern import LEAST_ANSWERS, LEAST_OUTPUT, AnswerTable, double_output, keyed_rows
+from meander.dataflow.standing import StandingRecords
 from meander.dataflow.state import Array, Store
 from meander.dataflow.vertices import Vertices
-from meander.kernels.changes import STARTS, Changes, mark_open, pack_changes, track_changes
+from meander.kernels.changes import STOPS, Changes, mark_open, pack_changes, track_changes
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
 from meander.kernels.pattern import KeyedRows
 from meander.kernels.proofs import PathRows, Records, Search, prove_records
@@ -55,58 +57,77 @@ class ChangeTracker:
             if status == DONE:
                 return KeyedRows(*(column[: cursor[1]] for column in self.out))
             if status == FULL_OUTPUT:
-                self.out = grow_keyed_rows(self.out, 2 * self.out.ts.size)
+                self.out = double_output(self.out, self.store)
             else:
                 assert status == FULL_TABLE
-                if self.changes.counts[STARTS] == 0:
-                    pack_changes(self.table.answers, self.changes)
-                # What waits for the end of its instant must not be dropped: then the table only grows.
+                pack_changes(self.table.answers, self.changes)
+                # An answer whose stop is still to be handed out may have expired: nothing more is dropped.
                 self.table.make_room(-1)
                 self._reserve(rows.ts.size)
 
     def _reserve(self, more: int) -> None:
         entries = self.table.answers.exp.size
-        stops = int(self.changes.counts[0]) + more + entries
         self.store.grow("changes.status", entries)
         self.store.grow("changes.starts", entries)
-        if stops > self.changes.stop_exp.size:
-            self.store.grow("changes.stop_exp", 2 * stops)
-            self.store.grow("changes.stop_entry", 2 * stops)
         self.bind()
+        if self.changes.counts[STOPS] + more + entries > self.changes.stop_exp.size:
+            # Most of the heap may be expiries that answers have outlived.
+            pack_changes(self.table.answers, self.changes)
+            stops = int(self.changes.counts[STOPS]) + more + entries
+            if stops > self.changes.stop_exp.size:
+                self.store.grow("changes.stop_exp", 2 * stops)
+                self.store.grow("changes.stop_entry", 2 * stops)
+                self.bind()
 
     def mark(self, live: Array) -> None:
         mark_open(self.table.answers, self.changes, live)
 
 
+class Proved(NamedTuple):
+    """The paths of a batch's records, as rows of the graph and what each is called."""
+
+    offsets: Array
+    row: Array
+    name: Array  # into the prover's names
+    given: Array
+
+
 class Prover:
     """Finds the paths of one result's answers."""
 
-    def __init__(self, proofs: Sequence[Proof], graph: WindowGraph, relations: dict[int, int]) -> None:
+    def __init__(
+        self, proofs: Sequence[Proof], graph: WindowGraph, relations: dict[int, int], store: Store
+    ) -> None:
         self.graph = graph
+        self.store = store
         self.automata = []
-        self.names: dict[int, str] = {}
+        self.first_names = [0]
+        names: list[str] = []
         for proof in proofs:
             numbers = [relations[source] for source in proof.path.inputs]
             self.automata.append(automaton_arrays(proof.path, numbers, graph.relations))
-            self.names |= dict(zip(numbers, proof.labels, strict=True))
-        self.search = _new_search(0, LEAST_ANSWERS)
+            names += proof.labels
+            self.first_names.append(len(names))
+        self.names = as_text(names)
+        self._reserve(0, LEAST_ANSWERS)
 
-    def prove(self, rows: KeyedRows, vertices: Vertices) -> Paths:
-        """The paths of the records, in their order."""
+    def prove(self, rows: KeyedRows, capacity: int) -> Proved:
+        """The paths of the records, in their order; all vertices are below `capacity`."""
         count = rows.ts.size
         src, trg = np.ascontiguousarray(rows.key[:, 0]), np.ascontiguousarray(rows.key[:, 1])
         given = np.zeros(count, np.bool_)
         edges = np.empty(LEAST_PATH_EDGES, np.int32)
+        moves = np.empty(LEAST_PATH_EDGES, np.int32)
         begins = np.zeros(count, np.int64)
         lengths = np.zeros(count, np.int64)
         used = 0
-        for automaton in self.automata:
+        for automaton, first_name in zip(self.automata, self.first_names, strict=False):
             left = np.flatnonzero(~given & (rows.op > 0))
-            out = PathRows(np.zeros(left.size, np.bool_), np.zeros(left.size + 1, np.int64), edges)
+            out = PathRows(np.zeros(left.size, np.bool_), np.zeros(left.size + 1, np.int64), edges, moves)
             cursor = np.array([0, used], np.int64)
-            places = vertices.capacity * int(automaton.settings[0])
+            places = capacity * int(automaton.settings[0])
             if places > self.search.seen.size:
-                self.search = _new_search(places, self.search.vertex.size)
+                self._reserve(places, self.search.vertex.size)
             asked = Records(*(column[left] for column in (src, trg, rows.ts, rows.exp)))
             while True:
                 status = prove_records(self.graph.graph, automaton, self.search, asked, out, cursor)
@@ -114,38 +135,44 @@ class Prover:
                     break
                 if status == FULL_OUTPUT:
                     edges = np.concatenate([out.row, np.empty_like(out.row)])
-                    out = out._replace(row=edges)
+                    moves = np.concatenate([out.move, np.empty_like(out.move)])
+                    out = out._replace(row=edges, move=moves)
                 else:
                     assert status == FULL_SCRATCH
-                    self.search = _new_search(self.search.seen.size, 2 * self.search.vertex.size)
+                    self._reserve(self.search.seen.size, 2 * self.search.vertex.size)
             given[left] = out.given
             begins[left] = out.begin[:-1]
             lengths[left] = np.diff(out.begin)
+            moves[used : cursor[1]] += first_name
             used = int(cursor[1])
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         order = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
-        chosen_rows = edges[order]
+        return Proved(offsets, edges[order], moves[order], given)
+
+    def paths(self, proved: Proved, vertices: Vertices) -> Paths:
+        """The paths by name."""
         graph = self.graph.graph
-        kinds = np.unique(graph.relation[chosen_rows], return_inverse=True)
-        names = as_text([self.names[int(relation)] for relation in kinds[0]])
         return Paths(
-            offsets,
-            vertices.text(graph.src[chosen_rows]),
-            names.take(kinds[1]),
-            vertices.text(graph.trg[chosen_rows]),
-            given,
+            proved.offsets,
+            vertices.text(graph.src[proved.row]),
+            self.names.take(proved.name),
+            vertices.text(graph.trg[proved.row]),
+            proved.given,
         )
 
-
-def _new_search(places: int, queue: int) -> Search:
-    return Search(
-        np.zeros(places, np.int64),
-        np.empty(queue, np.int32),
-        np.empty(queue, np.int32),
-        np.empty(queue, np.int32),
-        np.empty(queue, np.int32),
-        np.zeros(1, np.int64),
-    )
+    def _reserve(self, places: int, queue: int) -> None:
+        """Room for a search over so many (vertex, state) with so many of them waiting."""
+        self.store.count_buffer("search", 8 * places + 20 * queue)
+        waiting = np.empty((5, queue), np.int32)
+        self.search = Search(
+            seen=np.zeros(places, np.int64),
+            vertex=waiting[0],
+            state=waiting[1],
+            before=waiting[2],
+            row=waiting[3],
+            move=waiting[4],
+            number=np.zeros(1, np.int64),
+        )
 
 
 class ResultStream:
@@ -165,17 +192,29 @@ class ResultStream:
         self.store = store
         self.tracker = ChangeTracker(result.arity, store) if mode == "changes" else None
         self.paths = paths
-        self.prover = Prover(result.proofs, graph, relations) if paths and result.proofs else None
+        self.prover = Prover(result.proofs, graph, relations, store) if paths and result.proofs else None
+        cuts = self.prover is not None and self.tracker is None
+        self.standing = StandingRecords(graph, store) if cuts else None
 
     def bind(self) -> None:
         if self.tracker is not None:
             self.tracker.bind()
+        if self.standing is not None:
+            self.standing.bind()
 
-    def process(self, rows: KeyedRows, upto: int, vertices: Vertices) -> Answers:
+    def process(self, rows: KeyedRows, upto: int, vertices: Vertices, deletion: int | None) -> Answers:
+        """The records of a batch; where something is deleted in it, at time `deletion` and before all its rows."""
+        if self.standing is not None and deletion is not None:
+            rows = self.standing.cut_paths(rows, deletion, vertices.capacity)
         rows = self.tracker.process(rows, upto) if self.tracker is not None else interval_records(rows)
         path = None
-        if self.paths:
-            path = self.prover.prove(rows, vertices) if self.prover is not None else no_paths(rows.ts.size)
+        if self.prover is not None:
+            proved = self.prover.prove(rows, vertices.capacity)
+            path = self.prover.paths(proved, vertices)
+            if self.standing is not None:
+                self.standing.keep(rows, proved.offsets, proved.row, upto)
+        elif self.paths:
+            path = no_paths(rows.ts.size)
         ends = np.where(rows.op < 0, NO_EXPIRY, rows.exp) if self.tracker is None else None
         return Answers(
             label=self.result.label,

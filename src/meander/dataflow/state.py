@@ -49,12 +49,13 @@ class Store:
         self.folder = folder
         self.arrays: dict[str, Array] = {}
         self.scratch: set[str] = set()
+        self.buffers: dict[str, int] = {}
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays.values())
+        return sum(array.nbytes for array in self.arrays.values()) + sum(self.buffers.values())
 
     def array(
         self,
@@ -105,6 +106,12 @@ class Store:
             else np.empty(shape, dtype)
         )
 
+    def count_buffer(self, name: str, size: int) -> None:
+        """Count a buffer of `size` bytes that is no array of this store, such as an operator's output."""
+        more = size - self.buffers.get(name, 0)
+        self.budget.take(self.owner, more, self.nbytes + more)
+        self.buffers[name] = size
+
     def snapshot(self) -> dict[str, Array]:
         """A copy of every array that holds state, by name."""
         return {name: np.array(array) for name, array in self.arrays.items() if name not in self.scratch}
@@ -121,6 +128,7 @@ class Store:
     def close(self) -> None:
         self.budget.release(self.nbytes)
         self.arrays.clear()
+        self.buffers.clear()
 
     def __iter__(self) -> Iterator[tuple[str, Array]]:
         return iter(self.arrays.items())

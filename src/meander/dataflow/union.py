@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meander.dataflow.pattern import LEAST_ANSWERS, LEAST_OUTPUT, AnswerTable, grow_keyed_rows, keyed_rows
+from meander.dataflow.pattern import LEAST_ANSWERS, LEAST_OUTPUT, AnswerTable, double_output, keyed_rows
 from meander.dataflow.state import Array, Store
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
 from meander.kernels.pattern import KeyedRows
@@ -41,7 +41,7 @@ class UnionOperator:
             if status == DONE:
                 return KeyedRows(*(column[: cursor[1]] for column in self.out))
             if status == FULL_OUTPUT:
-                self.out = grow_keyed_rows(self.out, 2 * self.out.ts.size)
+                self.out = double_output(self.out, self.store)
             else:
                 assert status == FULL_TABLE
                 self._make_room(int(rows.ts[cursor[0]]))

@@ -145,21 +145,25 @@ def track_changes(
 
 @kernel
 def pack_changes(answers: Answers, changes: Changes) -> None:
-    """Drop the entries that do not hold, and build the index and the heap anew. Only with no start waiting."""
+    """Drop the entries that neither hold nor start, and build the index, the heap and the starts anew."""
     kept = 0
     for entry in range(answers.counts[0]):
-        if changes.status[entry] == OPEN:
+        if changes.status[entry] != CLOSED:
             for position in range(answers.key.shape[1]):
                 answers.key[kept, position] = answers.key[entry, position]
             answers.exp[kept] = answers.exp[entry]
-            changes.status[kept] = OPEN
+            changes.status[kept] = changes.status[entry]
             kept += 1
     answers.counts[0] = kept
     answers.slots[:] = -1
     changes.counts[STOPS] = 0
+    changes.counts[STARTS] = 0
     for entry in range(kept):
         answers.slots[find_answer(answers, answers.key[entry])] = entry
         push_stop(changes, answers.exp[entry], entry)
+        if changes.status[entry] == STARTING:
+            changes.starts[changes.counts[STARTS]] = entry
+            changes.counts[STARTS] += 1
 
 
 @kernel

@@ -20,6 +20,7 @@ class Search(NamedTuple):
     state: Array
     before: Array  # where in the queue it was reached from
     row: Array  # over which edge
+    move: Array  # and by which move of the automaton
     number: Array  # [number of the search]
 
 
@@ -33,11 +34,15 @@ class Records(NamedTuple):
 
 
 class PathRows(NamedTuple):
-    """For each record whether it is proved and where its edges begin; the edges as rows of the graph."""
+    """For each record whether it is proved and where its edges begin; the edges as rows of the graph.
+
+    An edge that two names stand for has the name by which it is read: that of the move over it.
+    """
 
     given: Array
     begin: Array  # by record, with one more for the end
     row: Array
+    move: Array
 
 
 @kernel
@@ -75,6 +80,7 @@ def find_path(
                         search.state[tail] = to
                         search.before[tail] = head
                         search.row[tail] = row
+                        search.move[tail] = move
                         if arrived:
                             return tail
                         tail += 1
@@ -115,6 +121,7 @@ def prove_records(
         at = end
         for step in range(length):
             out.row[cursor[1] + length - 1 - step] = search.row[at]
+            out.move[cursor[1] + length - 1 - step] = search.move[at]
             at = search.before[at]
         cursor[1] += length
         out.given[i] = True

@@ -82,7 +82,7 @@ class Proof:
     """A path expression over indexed operators, whose paths prove the answers of a result."""
 
     path: PathOp
-    labels: tuple[str, ...]  # what the edges of each input are called
+    labels: tuple[str, ...]  # by move: what the edge that it reads is called
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,24 +208,27 @@ class _Builder:
         return self.add(operator, f"PATH {plan.label}: {path_expression(plan)}", plan.label)
 
     def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[str, ...]]:
-        """The operator of a `Path`, its inputs built and indexed, and what their edges are called."""
+        """The operator of a `Path`, its inputs built and indexed, and what the edge of each move is called.
+
+        Inputs of other names may be one operator, so it is the move that knows the name.
+        """
         built = [self.build(source) for source in plan.inputs]
         sources = tuple(dict.fromkeys(built))
         dfa = automata.compile(plan.expr)
-        moves = tuple(
-            (state, sources.index(built[int(name)]), direction < 0, target)
+        named = [
+            ((state, sources.index(built[int(name)]), direction < 0, target), plan.inputs[int(name)].label)
             for state, row in enumerate(dfa.transitions)
             for (name, direction), target in sorted(row.items())
-        )
+        ]
+        moves = tuple(move for move, _ in named)
         for _, source, inverse, _ in moves:
             self.index(sources[source], out=not inverse, into=inverse)
         for source in sources:
             # Trees are repaired by walking edges backwards.
             both = self.path_operator == "negative-tuple"
             self.index(source, out=both, into=both)
-        labels = tuple(plan.inputs[built.index(source)].label for source in sources)
         operator = PathOp(sources, dfa.states, tuple(sorted(dfa.accepting)), moves, self.path_operator, root)
-        return operator, labels
+        return operator, tuple(label for _, label in named)
 
 
 def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = False) -> PhysicalPlan:

@@ -1,0 +1,94 @@
+"""The records of a result that stand with their paths, and what a deletion makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meander.dataflow.graph import WindowGraph
+from meander.dataflow.state import Array, Store
+from meander.kernels.pattern import KeyedRows
+from meander.kernels.standing import (
+    EDGES,
+    RECORDS,
+    ProvedEdges,
+    Standing,
+    find_cuts,
+    keep_records,
+    pack_records,
+    touch_sources,
+)
+
+LEAST_RECORDS = 256
+LEAST_EDGES = 1024
+
+_RECORD_COLUMNS = {"src": np.int32, "trg": np.int32, "exp": np.int64, "older": np.int32}
+_EDGE_COLUMNS = {"edge_relation": np.int16, "edge_src": np.int32, "edge_trg": np.int32}
+
+
+class StandingRecords:
+    """Keeps what was handed out with a path, for as long as a deletion can make the path untrue."""
+
+    def __init__(self, graph: WindowGraph, store: Store) -> None:
+        self.graph = graph
+        self.store = store
+        for column, record in _RECORD_COLUMNS.items():
+            store.array(f"standing.{column}", LEAST_RECORDS, record)
+        for column, edge in _EDGE_COLUMNS.items():
+            store.array(f"standing.{column}", LEAST_EDGES, edge)
+        store.array("standing.begin", LEAST_RECORDS + 1, np.int64)
+        store.array("standing.slots", 2 * LEAST_RECORDS, np.int32, -1)
+        store.array("standing.counts", 2, np.int64)
+        self.bind()
+
+    def bind(self) -> None:
+        self.standing = Standing(*(self.store.arrays[f"standing.{column}"] for column in Standing._fields))
+
+    def cut_paths(self, rows: KeyedRows, deletion: int, vertices: int) -> KeyedRows:
+        """The batch's rows, and before them a cut of each answer whose path loses an edge at time `deletion`,
+        where all of the batch's cuts are; no row is earlier."""
+        touched = np.zeros(vertices, np.bool_)
+        if touch_sources(self.graph.graph, deletion, touched) == 0:
+            return rows
+        most = int(self.standing.counts[RECORDS])
+        cut = KeyedRows(
+            np.empty((most, 2), np.int32, order="F"),
+            np.empty(most, np.int64),
+            np.empty(most, np.int64),
+            np.empty(most, np.int8),
+        )
+        count = find_cuts(self.graph.graph, self.standing, rows, deletion, touched, cut)
+        if count == 0:
+            return rows
+        return KeyedRows(*(np.concatenate([new[:count], old]) for new, old in zip(cut, rows, strict=True)))
+
+    def keep(self, rows: KeyedRows, offsets: Array, edges: Array, upto: int) -> None:
+        """Take the records that are handed out, with the rows of the graph that are their paths."""
+        self._reserve(rows.ts.size, edges.size, upto)
+        keep_records(self.graph.graph, self.standing, rows, ProvedEdges(offsets, edges))
+
+    def _reserve(self, records: int, edges: int, upto: int) -> None:
+        """Make room: what has expired at `upto` goes first, and a table that is half full after that is doubled."""
+        counts = self.standing.counts
+        if self._fits(records, edges):
+            return
+        pack_records(self.standing, upto)
+        most_records, most_edges = self.standing.src.size, self.standing.edge_src.size
+        needed = max(int(counts[RECORDS]) + records, 2 * int(counts[RECORDS]))
+        if needed > most_records:
+            for column in _RECORD_COLUMNS:
+                self.store.grow(f"standing.{column}", 2 * needed)
+            self.store.grow("standing.begin", 2 * needed + 1)
+            self.store.array("standing.slots", 1 << (4 * needed - 1).bit_length(), np.int32, -1)
+        needed = max(int(counts[EDGES]) + edges, 2 * int(counts[EDGES]))
+        if needed > most_edges:
+            for column in _EDGE_COLUMNS:
+                self.store.grow(f"standing.{column}", 2 * needed)
+        self.bind()
+        pack_records(self.standing, upto)
+
+    def _fits(self, records: int, edges: int) -> bool:
+        counts = self.standing.counts
+        return bool(
+            counts[RECORDS] + records <= self.standing.src.size
+            and counts[EDGES] + edges <= self.standing.edge_src.size
+        )

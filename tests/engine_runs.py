@@ -1,0 +1,95 @@
+"""Runs of the engine step by step, for tests that stop between two batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meander.dataflow.answers import as_dicts
+from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.edges import INFINITY, Edges
+from meander.dataflow.ingest import Ingest
+from meander.dataflow.tabular import from_tuples
+from meander.physical.plan import PhysicalPlan, build
+from meander.physical.planning import plan_query
+
+Step = tuple[str, Edges | None]
+Records = list[dict[str, Any]]
+
+
+def planned(
+    text: str, *, paths: bool = False, path_operator: str = "auto", plan: int | None = None
+) -> PhysicalPlan:
+    return build(plan_query(text, plan=plan), path_operator=path_operator, paths=paths)
+
+
+def dataflow_of(text: str, *, paths: bool = False, path_operator: str = "auto", **options: Any) -> Dataflow:
+    return Dataflow(planned(text, paths=paths, path_operator=path_operator), paths=paths, **options)
+
+
+def edges_of(*rows: Any) -> Edges:
+    """Rows as one chunk of edges; none of them may be unusable."""
+    chunks = list(from_tuples(rows, batch_rows=max(1, len(rows))))
+    assert all(not rejects for _, rejects in chunks)
+    return chunks[0][0] if chunks else next(iter(from_tuples([("u", "a", "v", 1)])))[0].take(slice(0))
+
+
+def processed(dataflow: Dataflow, edges: Mapping[str, Edges], upto: int | None) -> Records:
+    """The records of one batch, of all results."""
+    return [record for _, answers in dataflow.process(edges, upto) for record in as_dicts(answers)]
+
+
+def answered(dataflow: Dataflow, stream: str, *rows: Any) -> Records:
+    """The records of a whole run over one stream, in one batch."""
+    return processed(dataflow, {stream: edges_of(*rows)}, INFINITY)
+
+
+def steps_of(streams: Mapping[str, Sequence[Any]], batch_rows: int) -> list[Step]:
+    """Chunks of all streams, the one furthest behind next, and at the end of each a None."""
+    reading = {name: from_tuples(rows, batch_rows=batch_rows) for name, rows in streams.items()}
+    reached = dict.fromkeys(streams, -1)
+    steps: list[Step] = []
+    while reading:
+        name = min(reading, key=reached.__getitem__)
+        chunk = next(reading[name], None)
+        if chunk is None:
+            del reading[name]
+            steps.append((name, None))
+            continue
+        steps.append((name, chunk[0]))
+        reached[name] = max([reached[name], *chunk[0].ts.tolist()])
+    return steps
+
+
+class Run:
+    """Ingest and dataflow, fed one step at a time."""
+
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        streams: Sequence[str],
+        *,
+        lateness: int = 0,
+        folder: Path | None = None,
+        **options: Any,
+    ) -> None:
+        self.ingest = Ingest(streams, lateness=lateness)
+        self.dataflow = Dataflow(plan, folder=folder, **options)
+
+    def feed(self, step: Step) -> Records:
+        name, edges = step
+        if edges is None:
+            self.ingest.close(name)
+        else:
+            self.ingest.push(name, edges)
+        return processed(self.dataflow, *self.ingest.release())
+
+    def snapshot(self) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, np.ndarray[Any, Any]]]:
+        return self.ingest.snapshot(), self.dataflow.snapshot()
+
+    def restore(self, snapshot: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        self.ingest.restore(snapshot[0])
+        self.dataflow.restore(snapshot[1])
