@@ -6,8 +6,10 @@ to look at, and everything else is left to chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from meander.algebra.automata import labels as labels_of
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
 from meander.rewrite.trees import pattern
 from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+from plan_evaluator import scanned
 from strategies import once_in, pick
 
 VERTICES = ("u", "v", "w", "x")
@@ -27,6 +30,7 @@ CONDITIONS = (
     Condition(loop=True),
     Condition("u", "v"),
     Condition("u", "u"),
+    Condition("u", "v", loop=True),
     Condition("v", loop=True),
     Condition(trg="u", loop=True),
 )
@@ -63,50 +67,88 @@ def draw_label(draw: st.DrawFn) -> str:
 
 
 def draw_pattern(draw: st.DrawFn, inputs: list[Plan]) -> Pattern:
-    """As a rule a chain, now and then turned round, closed to a cycle or with a loop."""
+    """As a rule a chain from end to end, often with edges turned round, now and then a cycle or a loop."""
     ends = []
     for i in range(len(inputs)):
-        pair = (pick(draw, range(4)), pick(draw, range(4))) if once_in(draw, 6) else (i, i + 1)
-        ends.append(pair[::-1] if once_in(draw, 6) else pair)
+        pair = (pick(draw, range(4)), pick(draw, range(4))) if once_in(draw, 5) else (i, i + 1)
+        ends.append(pair[::-1] if once_in(draw, 3) else pair)
     variables = sorted({variable for pair in ends for variable in pair})
-    output = (ends[0][0], ends[-1][1])
-    if once_in(draw, 6):
+    output = (variables[0], variables[-1])
+    if once_in(draw, 5):
         output = (pick(draw, variables), pick(draw, variables))
     return pattern(inputs, ends, output, draw_label(draw))
 
 
-def draw_expression(draw: st.DrawFn, labels: int, depth: int) -> PathExpr:
+def draw_expression(draw: st.DrawFn, numbers: Sequence[int], depth: int) -> PathExpr:
     kind = pick(draw, ("step", "then", "then", "either", "repeat", "repeat", "inverse")) if depth else "step"
     match kind:
         case "then" | "either":
-            parts = tuple(draw_expression(draw, labels, depth - 1) for _ in range(pick(draw, (2, 2, 3))))
+            parts = tuple(draw_expression(draw, numbers, depth - 1) for _ in range(pick(draw, (2, 2, 3))))
             return Then(parts) if kind == "then" else Either(parts)
         case "repeat":
-            return Repeat(draw_expression(draw, labels, depth - 1), *pick(draw, BOUNDS))
+            return Repeat(draw_expression(draw, numbers, depth - 1), *pick(draw, BOUNDS))
         case "inverse":
-            return Inverse(draw_expression(draw, labels, depth - 1))
-    return Label(str(pick(draw, range(labels))))
+            return Inverse(draw_expression(draw, numbers, depth - 1))
+    return Label(str(pick(draw, numbers)))
 
 
 def draw_path(draw: st.DrawFn, inputs: list[Plan], outer: str = "any") -> Path:
-    """A path with an expression of a kind, which names every input."""
-    expr = draw_expression(draw, len(inputs), pick(draw, (0, 1, 2, 3)))
-    named = {label.name for label in labels_of(expr)}
-    for missing in sorted({str(i) for i in range(len(inputs))} - named):
-        expr = pick(draw, (Then, Either))((expr, Label(missing)))
+    """A path with an expression of a kind, which names every input.
+
+    Where the kind has two parts, they are over different inputs if there are several: whose end points have the
+    empty path is then another question for each.
+    """
+    expr = draw_naming(
+        draw, range(len(inputs) - 1) if outer in TWO_PARTS and inputs[1:] else range(len(inputs))
+    )
+    other = draw_naming(draw, [len(inputs) - 1])
     match outer:
         case "any" if once_in(draw, 2):
             expr = Repeat(expr, 1, None)
         case "alternation":
-            expr = Either((expr, draw_expression(draw, len(inputs), 1)))
+            expr = Either((expr, other))
         case "concatenation":
-            expr = Then((expr, draw_expression(draw, len(inputs), 1)))
+            expr = Then((expr, other))
+        case "empty concatenation":
+            expr = Then((Repeat(expr, 0, 1), Repeat(other, 0, pick(draw, (None, 1)))))
+        case "closure of alternation":
+            expr = Repeat(Either((expr, other)), pick(draw, (0, 1)), None)
         case "closures":
-            step = draw_expression(draw, len(inputs), 1)
-            expr = Repeat(Then((Repeat(expr, pick(draw, (0, 1)), None), step)), 1, None)
+            expr = Repeat(Then((Repeat(expr, pick(draw, (0, 1)), None), other)), 1, None)
         case "empty":
             expr = Repeat(expr, 0, pick(draw, (None, 1, 2)))
+        case "marks":
+            expr = Repeat(Repeat(expr, *pick(draw, BOUNDS[:3])), *pick(draw, BOUNDS[:3]))
     return Path(tuple(inputs), expr, draw_label(draw))
+
+
+TWO_PARTS = ("alternation", "concatenation", "empty concatenation", "closure of alternation", "closures")
+
+
+def draw_naming(draw: st.DrawFn, numbers: Sequence[int]) -> PathExpr:
+    """An expression that names all of the given inputs and no other."""
+    expr = draw_expression(draw, numbers, pick(draw, (0, 1, 2, 3)))
+    named = {label.name for label in labels_of(expr)}
+    for missing in sorted({str(i) for i in numbers} - named):
+        expr = pick(draw, (Then, Either))((expr, Label(missing)))
+    return expr
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Snapshots
+
+Snapshot = dict[tuple[str, str], set[tuple[str, str]]]
+
+
+def make_snapshots(plan: Plan, seed: int, count: int) -> list[Snapshot]:
+    """Snapshots of what a plan reads, sparse ones and dense ones. Seeded rather than drawn edge by edge, which is
+    much faster; little is lost, since a failure is told by its plan."""
+    random = Random(seed)
+    pairs = list(product(VERTICES, repeat=2))
+    return [
+        {key: set(random.sample(pairs, random.choice((0, 1, 2, 2, 3, 5)))) for key in sorted(scanned(plan))}
+        for _ in range(count)
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -129,6 +171,19 @@ def paths(outer: str = "any") -> st.SearchStrategy[Plan]:
 
 def _drawn(draw_one: Callable[[st.DrawFn], Plan]) -> st.SearchStrategy[Plan]:
     return st.composite(draw_one)()
+
+
+def wide_patterns(inner: str = "any") -> st.SearchStrategy[Plan]:
+    """Patterns that hand out any number of variables, as an Answer does."""
+
+    def draw_one(draw: st.DrawFn) -> Plan:
+        plan = draw_plan(draw, "pattern", inner)
+        assert isinstance(plan, Pattern)
+        return replace(
+            plan, output=tuple(pick(draw, range(plan.variables)) for _ in range(pick(draw, (2, 3, 1, 0))))
+        )
+
+    return _drawn(draw_one)
 
 
 def _trivial_path(draw: st.DrawFn) -> Plan:
@@ -165,10 +220,10 @@ def _similar_patterns(draw: st.DrawFn) -> Plan:
 
 
 SHAPES: dict[str, st.SearchStrategy[Plan]] = {
-    "tidy_path": paths(),
+    "tidy_path": paths() | paths("marks"),
     "drop_trivial_path": _drawn(_trivial_path),
-    "drop_trivial_pattern": plans("pattern"),
-    "drop_renaming": plans("pattern", "union"),
+    "drop_trivial_pattern": wide_patterns() | plans("pattern"),
+    "drop_renaming": wide_patterns("union"),
     "flatten_union": plans("union", "union"),
     "drop_trivial_union": plans("union", "path"),
     "merge_filters": plans("filter", "filter"),
@@ -181,19 +236,19 @@ SHAPES: dict[str, st.SearchStrategy[Plan]] = {
     "unnest_pattern": plans("path", "pattern"),
     "unnest_path": plans("path", "path"),
     "unnest_union": plans("path", "union"),
-    "nest_concatenation": paths("concatenation") | paths(),
-    "split_concatenation": paths("concatenation") | plans("path"),
+    "nest_concatenation": paths("closures") | paths("concatenation") | paths("empty concatenation") | paths(),
+    "split_concatenation": paths("concatenation") | paths("empty concatenation") | plans("path"),
     "split_alternation": paths("alternation") | plans("path"),
-    "nest_alternation": paths("concatenation") | paths(),
+    "nest_alternation": paths("closure of alternation") | paths(),
     "nest_closure": paths("closures"),
-    "fold_concatenation": plans("pattern", "path"),
+    "fold_concatenation": wide_patterns("path"),
     "fold_alternation": plans("union", "path"),
     "split_empty_word": paths("empty") | plans("path"),
     "reverse_bound_target": plans("filter", "path"),
-    "merge_patterns": plans("pattern", "pattern"),
-    "split_pattern": plans("pattern"),
+    "merge_patterns": wide_patterns("pattern"),
+    "split_pattern": wide_patterns(),
     "factor_union": _drawn(_similar_patterns),
-    "distribute_pattern": plans("pattern", "union"),
+    "distribute_pattern": wide_patterns("union"),
     "merge_wscans": plans("union", "scan", depth=1),
     "split_wscan": plans(),
 }

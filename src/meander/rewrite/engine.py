@@ -1,4 +1,4 @@
-"""Simplification: the normalizing laws, at every place, until none applies.
+"""Simplification: the normalizing laws, at every place, until none applies; then those of the whole plan.
 
 Inputs settle before the node above them, and a subplan that stands in several places is settled once and is one
 object afterwards. Every application is kept in a trace. That the laws settle is checked, not believed: a plan
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from meander.algebra.nodes import Plan, PlanError
 from meander.algebra.printing import walk
-from meander.rewrite.laws import NORMALIZING, Law
+from meander.rewrite.laws import NORMALIZING, WHOLE, Law
 from meander.rewrite.trees import with_inputs
 
 MOST_STEPS_A_NODE = 100
@@ -60,7 +60,15 @@ class Simplifier:
         self.visited: dict[int, tuple[Plan, Plan]] = {}
         self.most_steps = MOST_STEPS_A_NODE * (10 + sum(1 for _ in walk(plan)))
         self.most_levels = MOST_NEW_LEVELS + _levels(plan)
-        return self._settle(plan, ()), tuple(self.trace)
+        history: dict[Plan, int] = {}
+        current: Plan | None = plan
+        while current is not None:
+            settled = self._settle(current, ())
+            if settled in history:
+                raise self._unsettled(history[settled], "the same plan came back")
+            history[settled] = len(self.trace)
+            current = self._apply(WHOLE, settled, ())
+        return settled, tuple(self.trace)
 
     def _settle(self, plan: Plan, place: tuple[int, ...]) -> Plan:
         if id(plan) in self.visited:
@@ -78,15 +86,15 @@ class Simplifier:
             if last in history:
                 raise self._unsettled(history[last], "the same plan came back")
             history[last] = len(self.trace)
-            current = self._apply(last, place)
+            current = self._apply(self.laws, last, place)
         result = self.settled.setdefault(last, last)
         self.settled.update(dict.fromkeys(history, result))
         self.visited[id(plan)] = (plan, result)  # with the plan, so that no other gets its id
         return result
 
-    def _apply(self, plan: Plan, place: tuple[int, ...]) -> Plan | None:
+    def _apply(self, laws: Sequence[Law], plan: Plan, place: tuple[int, ...]) -> Plan | None:
         """The first result of the first law that applies at the root of `plan`."""
-        for law in self.laws:
+        for law in laws:
             after = next(law(plan), None)
             if after is not None:
                 self.trace.append(Firing(law.__name__, place, plan, after))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from meander.algebra.automata import nullable, reverse
+from meander.algebra.automata import reverse
 from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
 
 # A repetition longer than this stays with the automaton: as a join it would be a long one.
@@ -130,12 +130,14 @@ def _places(expr: PathExpr, outer: Rebuild, looped: bool) -> Iterator[Place]:
 
 
 def with_first_step(expr: PathExpr, change: Callable[[PathExpr], PathExpr]) -> PathExpr | None:
-    """`expr` with each step that can be the first of a path changed; None where a closure or an empty part
-    comes first, so that the same step is also taken later."""
+    """`expr` with each step that can be the first of a path changed.
+
+    None where a repetition comes first: its steps are taken later too, or not at all.
+    """
     if is_step(expr):
         return change(expr)
     match expr:
-        case Then((first, *rest)) if not nullable(first):
+        case Then((first, *rest)):
             changed = with_first_step(first, change)
             return None if changed is None else then([changed, *rest])
         case Either(parts):

@@ -4,8 +4,9 @@ A law is a function from a plan to the plans that it makes of its *root*; the en
 docstring is the law. What a law gives has the arity and the label of what it was given, and the same answers on
 every snapshot.
 
-`NORMALIZING` laws go one way and settle: a plan is better for each. `EXPLORING` laws lead through the space of
-plans, mostly in pairs that undo each other; which of their results is better is a question of cost.
+`NORMALIZING` laws go one way and settle: a plan is better for each. So do those of the `WHOLE` plan. `EXPLORING`
+laws lead through the space of plans, mostly in pairs that undo each other; which of their results is better is a
+question of cost.
 """
 
 from __future__ import annotations
@@ -65,10 +66,13 @@ NORMALIZING: tuple[Law, ...] = (
     filter_into_pattern,
     filter_into_path,
     filter_into_wscan,
-    # Last, since repetition shows only between inputs in their plain form, and after equal ones have one label.
-    share_subplans,
+    # Last, since repetition shows only between inputs in their plain form.
     drop_repeated_inputs,
 )
+
+# For the root alone, once all else has settled: what a subplan may be called depends on all that is around it, and
+# from a part of the plan another name can look like the right one.
+WHOLE: tuple[Law, ...] = (share_subplans,)
 
 # The order is the order in which plans are numbered: first what changes the shape of the closures, the paper's
 # own alternatives, then joins, then what moves little. Under a bound on the number of plans the first are kept.
@@ -93,4 +97,4 @@ EXPLORING: tuple[Law, ...] = (
     split_wscan,
 )
 
-LAWS: tuple[Law, ...] = NORMALIZING + EXPLORING
+LAWS: tuple[Law, ...] = NORMALIZING + WHOLE + EXPLORING

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from meander.algebra.automata import nullable, reverse
+from meander.algebra.automata import reverse
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union
 from meander.rewrite.expressions import tidy, with_first_step
 from meander.rewrite.trees import path, pattern
@@ -58,10 +58,10 @@ def filter_into_pattern(plan: Plan) -> Iterator[Plan]:
 def filter_into_path(plan: Plan) -> Iterator[Plan]:
     """`σ_{src=c}(𝒫_{a/R}(S_a, …)) = 𝒫_{a/R}(σ_{src=c}(S_a), …)`, `σ_{trg=c}(𝒫_{R/a}(…))` likewise.
 
-    For steps taken at the path's first (last) place only, which a closure's are not, and where the empty word,
-    which has no first step, is not accepted.
+    For steps taken at the path's first (last) place only: a closure's are not, and where a part may be empty
+    there is no one first place.
     """
-    if not (isinstance(plan, Filter) and isinstance(plan.input, Path)) or nullable(plan.input.expr):
+    if not (isinstance(plan, Filter) and isinstance(plan.input, Path)):
         return
     inputs, expr, rest = list(plan.input.inputs), tidy(plan.input.expr), plan.condition
     if rest.src is not None:

@@ -99,11 +99,11 @@ def _walk(plan: Pattern, inputs: list[Plan]) -> list[PathExpr] | None:
     met, at = {src}, src
     steps: list[PathExpr] = []
     while open_atoms:
-        leading = [k for k, pair in open_atoms.items() if at in pair]
-        if len(leading) != 1 or at == trg:
+        leading = next((k for k, pair in open_atoms.items() if at in pair), None)
+        if leading is None:
             return None
-        u, v = open_atoms.pop(leading[0])
-        step = absorb(inputs, plan.inputs[leading[0]], whole=True)
+        u, v = open_atoms.pop(leading)
+        step = absorb(inputs, plan.inputs[leading], whole=True)
         steps.append(step if u == at else Inverse(step))
         at = v if u == at else u
         if at in met:

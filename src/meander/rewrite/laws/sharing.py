@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union
 from meander.rewrite.trees import rename, with_inputs
 
 
@@ -17,29 +17,34 @@ def share_subplans(plan: Plan) -> Iterator[Plan]:
 
 
 class _Labels:
-    """One label for each subplan, whatever it is called; a label that the answers show goes first.
+    """One label for each subplan, whatever it is called.
 
-    A label is seen at the root, and in a path, which shows the edges that it is made of.
+    A label is seen at the root, and in a path, which shows the edges that it is made of: these stay, and go first. Of
+    several, the first in the alphabet is taken: any choice that does not depend on where one starts will settle.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self.names: dict[Plan, str] = {}
         self.done: dict[tuple[Plan, bool], Plan] = {}
-        pending, noted = [(plan, True)], set()
+        ranked: dict[Plan, tuple[bool, str]] = {}
+        noted: set[tuple[Plan, bool]] = set()
+        pending = [(plan, True)]
         while pending:
             node, seen = pending.pop()
             if (node, seen) not in noted:
                 noted.add((node, seen))
-                if seen and not isinstance(node, WScan):
-                    self.names.setdefault(rename(node, ""), node.label)
-                pending.extend((inner, _inputs_are_seen(node, seen)) for inner in reversed(node.inputs))
+                pending.extend((inner, _inputs_are_seen(node, seen)) for inner in node.inputs)
+                if isinstance(node, Union | Pattern | Path):
+                    rank = (not seen, node.label)
+                    nameless = rename(node, "")
+                    ranked[nameless] = min(rank, ranked.get(nameless, rank))
+        self.names = {node: label for node, (_, label) in ranked.items()}
 
     def relabelled(self, plan: Plan, seen: bool) -> Plan:
         if (plan, seen) not in self.done:
             inputs = tuple(self.relabelled(inner, _inputs_are_seen(plan, seen)) for inner in plan.inputs)
             current = with_inputs(plan, inputs)
-            if not seen and isinstance(current, Union | Pattern | Path):
-                current = rename(current, self.names.setdefault(rename(current, ""), current.label))
+            if not seen and isinstance(plan, Union | Pattern | Path):
+                current = rename(current, self.names[rename(plan, "")])
             self.done[plan, seen] = current
         return self.done[plan, seen]
 
