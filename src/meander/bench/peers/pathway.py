@@ -24,7 +24,7 @@ from meander.bench.measurement import BenchError, Measurement
 from meander.bench.workloads import ROLES, Workload
 
 PROGRAM = Path(__file__).with_name("pathway_program.py")
-FIRST_PREFIX = 2_000
+FIRST_PREFIX = 1_000
 GROWTH = 12.0
 WORTH_A_RUN = 1.3
 INSTALL = "make bench installs it; or set MEANDER_PATHWAY_PYTHON to an interpreter that has it"
@@ -42,15 +42,14 @@ def interpreter() -> str | None:
 
 
 def measure(
-    graph: Graph, workload: Workload, *, window: int, slide: int, limit: float, prefix: int | None = None
+    graph: Graph, workload: Workload, *, window: int, slide: int, limit: float, grow: bool = True
 ) -> Measurement | None:
-    """The largest prefix that Pathway is expected to finish within the limit, or the one asked for.
+    """The largest prefix that Pathway is expected to finish within the limit; without `grow`, the whole or nothing.
 
     None where not even the first prefix was finished.
     """
-    size = graph.edges if prefix is None else prefix
-    if prefix is not None:
-        return run(graph.prefix(size, slide), workload, window=window, slide=slide, patience=limit)
+    if not grow:
+        return run(graph, workload, window=window, slide=slide, patience=limit)
     best: Measurement | None = None
     exponent, size = 1.5, FIRST_PREFIX
     while True:

@@ -1,0 +1,45 @@
+"""`python -m meander.bench`: the options of `meander bench`, without the rest of the command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from meander.bench.suite import run
+from meander.errors import MeanderError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure as the arguments say; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="meander bench",
+        description="Measure Meander, and what one would use instead, on the same edges.",
+    )
+    parser.add_argument("--data", default="all", help="mathoverflow, snb, cyclic, trees (commas), or all")
+    parser.add_argument("--queries", default="all", help="Q1 to Q7 (commas), or all")
+    parser.add_argument("--prefix", type=int, metavar="N", help="only the first N edges")
+    parser.add_argument(
+        "--peers", default=True, action=argparse.BooleanOptionalAction, help="Pathway and DuckDB too"
+    )
+    parser.add_argument("--path-operator", default="auto", metavar="auto|s-path|negative-tuple|closure")
+    parser.add_argument("--window", default="30d", metavar="DURATION")
+    parser.add_argument("--slide", default="1d", metavar="DURATION")
+    parser.add_argument("--time-limit", default="60s", metavar="DURATION", help="for each engine and query")
+    parser.add_argument(
+        "--clock", default="wall", metavar="wall|cpu", help="cpu: processor time, for a busy machine"
+    )
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into a Markdown file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    parser.add_argument("--windows", metavar="10d,30d,…", help="Meander alone, over windows of these sizes")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="with --windows: draw throughput as SVG")
+    try:
+        return run(**vars(parser.parse_args(arguments)))
+    except MeanderError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

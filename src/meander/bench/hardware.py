@@ -1,0 +1,45 @@
+"""The machine in plain words, as far as it tells."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+from pathlib import Path
+
+
+def describe() -> dict[str, str | int]:
+    """Cores, memory, processor, system, Python and the day."""
+    return {
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "memory_gib": _memory(),
+        "processor": _processor(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def sentence(machine: dict[str, str | int]) -> str:
+    """The same as a sentence."""
+    memory = f" and {machine['memory_gib']} GiB of memory" if machine["memory_gib"] else ""
+    return (
+        f"Measured on {machine['date']} on a machine with {machine['cores']} cores{memory} ({machine['processor']}, "
+        f"{machine['system']}), Python {machine['python']}; each engine had one thread."
+    )
+
+
+def _memory() -> int:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    except (ValueError, OSError):
+        return 0
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or "unknown processor"

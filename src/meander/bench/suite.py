@@ -1,0 +1,303 @@
+"""The benchmark: for each workload the peers as far as they get, then Meander on the same edges and on all.
+
+A peer's figure counts only where its answers agree with Meander's, at the end of the prefix and at slides before it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from meander.bench import own, tables
+from meander.bench.data import Graph, data_folder, is_available, load
+from meander.bench.hardware import describe
+from meander.bench.measurement import CLOCKS, BenchError, Measurement, check_equal
+from meander.bench.peers import pathway
+from meander.bench.plots import line_chart
+from meander.bench.tables import Comparison, Report, Row
+from meander.bench.workloads import DATA_SETS, QUERIES, Workload, choose
+from meander.errors import ArgumentError
+from meander.physical.plan import PATH_OPERATORS
+from meander.syntax.durations import format_duration, parse_duration
+
+COUNTED_SLIDES = 9
+PLOT_PREFIX = 20_000
+GENERATED = ("cyclic", "trees")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all workloads of a run."""
+
+    window: int
+    slide: int
+    limit: float
+    path_operator: str
+    clock: str
+    prefix: int | None
+
+
+def run(
+    *,
+    data: str = "all",
+    queries: str = "all",
+    prefix: int | None = None,
+    peers: bool = True,
+    path_operator: str = "auto",
+    window: str = "30d",
+    slide: str = "1d",
+    time_limit: str = "60s",
+    clock: str = "wall",
+    write: Path | None = None,
+    json: Path | None = None,
+    windows: str | None = None,
+    plot: Path | None = None,
+) -> int:
+    """Measure, print the tables, and write what is asked for; the exit status: 1 where an engine failed or was wrong.
+
+    With `windows` (and `plot`) Meander alone is measured, over each of these window sizes.
+    """
+    setting = Setting(
+        window=_duration("--window", window),
+        slide=_duration("--slide", slide),
+        limit=float(_duration("--time-limit", time_limit)),
+        path_operator=_one_of("--path-operator", path_operator, PATH_OPERATORS),
+        clock=_one_of("--clock", clock, CLOCKS),
+        prefix=prefix,
+    )
+    if setting.window < setting.slide:
+        raise ArgumentError(
+            f"a window of {window} is shorter than its slide of {slide}",
+            hint="answers are compared at the ends of slides, where such a window is empty",
+        )
+    if prefix is not None and prefix < 1:
+        raise ArgumentError(f"--prefix {prefix} leaves no edges", hint="it is a number of edges, 1 or more")
+    console = Console(stderr=True, highlight=False)
+    workloads = choose(_data_sets(data, console), list(QUERIES) if queries == "all" else _names(queries))
+    if windows is not None:
+        sizes = [_duration("--windows", one) for one in _names(windows)]
+        return _measure_windows(workloads, sizes, setting, plot, console)
+    report = Report(
+        describe(),
+        setting.window,
+        setting.slide,
+        path_operator,
+        clock,
+        _command(data, queries, prefix, path_operator, window, slide, time_limit, clock),
+    )
+    measures = _peers(console) if peers else {}
+    graphs: dict[str, Graph] = {}
+    for workload in workloads:
+        name = workload.data.name
+        if name not in graphs:
+            graphs = {name: load(workload.data)}
+        report.rows.append(_measure(workload, graphs[name].of(workload.labels), setting, measures, console))
+        if write is not None:
+            tables.write_markdown(report, write)
+        if json is not None:
+            tables.write_json(report.as_dict(), json)
+    tables.print_report(report)
+    return 1 if any(row.fault for row in report.rows) else 0
+
+
+Peer = Callable[[Graph, Workload, Setting], Measurement | None]
+
+
+def _on_pathway(graph: Graph, workload: Workload, setting: Setting) -> Measurement | None:
+    return pathway.measure(
+        graph,
+        workload,
+        window=setting.window,
+        slide=setting.slide,
+        limit=setting.limit,
+        grow=setting.prefix is None,
+    )
+
+
+def _on_duckdb(graph: Graph, workload: Workload, setting: Setting) -> Measurement | None:
+    from meander.bench.peers import duckdb
+
+    found = duckdb.measure(graph, workload, window=setting.window, slide=setting.slide, limit=setting.limit)
+    return found if found.edges else None
+
+
+def _peers(console: Console) -> dict[str, Peer]:
+    """The peers that are installed; a word on those that are not."""
+    found: dict[str, Peer] = {}
+    if pathway.interpreter() is not None:
+        found["Pathway"] = _on_pathway
+    else:
+        console.print(f"Pathway is left out: it is not installed ({pathway.INSTALL})", soft_wrap=True)
+    if importlib.util.find_spec("duckdb") is not None:
+        found["DuckDB"] = _on_duckdb
+    else:
+        console.print("DuckDB is left out: it is not installed (pip install duckdb)", soft_wrap=True)
+    return found
+
+
+def _measure(
+    workload: Workload, graph: Graph, setting: Setting, peers: dict[str, Peer], console: Console
+) -> Row:
+    """One workload: the peers first, for they say on which prefixes Meander is measured too."""
+    if setting.prefix is not None:
+        graph = graph.prefix(setting.prefix, setting.slide)
+    row = Row(workload, graph.edges)
+    what = f"{workload.data.name} {workload.query}"
+    known: dict[int, Measurement] = {}
+
+    def on_meander(part: Graph) -> Measurement:
+        if part.edges not in known:
+            with _progress(console, f"{what}: Meander on {part.edges:,} edges"):
+                known[part.edges] = own.measure(
+                    part,
+                    workload,
+                    window=setting.window,
+                    slide=setting.slide,
+                    limit=setting.limit,
+                    path_operator=setting.path_operator,
+                    counted=_counted(part, setting.slide),
+                )
+        return known[part.edges]
+
+    try:
+        for name, measure in peers.items():
+            with _progress(console, f"{what}: {name}"):
+                found = measure(graph, workload, setting)
+            if found is None:
+                console.print(
+                    f"{what}: {name} did not get through one slide in the time limit", soft_wrap=True
+                )
+                continue
+            part = graph.prefix(found.edges, setting.slide)
+            ours = on_meander(part)
+            if ours.edges < part.edges:
+                raise BenchError(
+                    f"Meander did {ours.edges:,} edges in the time limit, and {name} {found.edges:,}: no comparison"
+                )
+            row.peers[name] = Comparison(found, ours, check_equal(what, ours, found))
+        row.own = on_meander(graph)
+    except BenchError as error:
+        row.fault = str(error)
+        row.peers.clear()
+    rates = [f"{name} {found.peer.rate(setting.clock):,.0f}" for name, found in row.peers.items()]
+    if row.own is not None:
+        rates.insert(0, f"Meander {row.own.rate(setting.clock):,.0f}")
+    console.print(f"{what}: {row.fault or ', '.join(rates) + ' edges/s'}", soft_wrap=True)
+    return row
+
+
+def _measure_windows(
+    workloads: list[Workload], sizes: list[int], setting: Setting, plot: Path | None, console: Console
+) -> int:
+    """Throughput (and the p99 of a slide) against the size of the window."""
+    out = Console(highlight=False)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    names = {workload.data.name for workload in workloads}
+    for workload in workloads:
+        graph = load(workload.data).of(workload.labels).prefix(setting.prefix or PLOT_PREFIX, setting.slide)
+        label = workload.query if len(names) == 1 else f"{workload.data.name} {workload.query}"
+        for size in sizes:
+            with _progress(console, f"{workload.data.name} {workload.query}: window {format_duration(size)}"):
+                found = own.measure(
+                    graph,
+                    workload,
+                    window=size,
+                    slide=setting.slide,
+                    limit=setting.limit,
+                    path_operator=setting.path_operator,
+                )
+            rate = found.rate(setting.clock)
+            lines.setdefault(label, []).append((float(size), rate))
+            out.print(
+                f"{workload.data.name} {workload.query}, window {format_duration(size)}: {rate:,.0f} edges/s over "
+                f"{found.edges:,} edges, p99 of a slide {(found.p99 or 0) * 1e3:,.1f} ms",
+                soft_wrap=True,
+            )
+    if plot is not None:
+        title = f"Throughput against window size, {', '.join(sorted(names))}, {setting.path_operator}"
+        chart = line_chart(
+            title, "window", "edges a second", lines, show=lambda value: format_duration(int(value))
+        )
+        plot.write_text(chart, encoding="utf-8")
+    return 0
+
+
+def _counted(graph: Graph, slide: int) -> list[int]:
+    """The slides at whose ends the answers are counted: spread over the prefix, the last one among them."""
+    first, last = int(graph.ts[0] // slide), int(graph.ts[-1] // slide)
+    return sorted({last - (last - first) * step // COUNTED_SLIDES for step in range(COUNTED_SLIDES)})
+
+
+@contextmanager
+def _progress(console: Console, what: str) -> Iterator[None]:
+    """Show that something is under way, where a terminal can."""
+    with console.status(what):
+        yield
+
+
+def _data_sets(data: str, console: Console) -> list[str]:
+    """The data sets that are named; for `all`, those with files, or the generated ones where there are none."""
+    if data != "all":
+        return _names(data)
+    with_files = [one for one in DATA_SETS.values() if one.file]
+    found = [one.name for one in with_files if is_available(one)]
+    for one in with_files:
+        if one.name not in found:
+            console.print(
+                f"{one.name} is left out: {one.file} is not in {data_folder()} (MEANDER_DATA names another folder)",
+                soft_wrap=True,
+            )
+    if not found:
+        console.print("none of the files is there: generated graphs are measured instead", soft_wrap=True)
+    return found or list(GENERATED)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _duration(option: str, text: str) -> int:
+    try:
+        found = parse_duration(text)
+    except ArgumentError as error:
+        raise ArgumentError(f"{option}: {error.message}", hint=error.hint) from None
+    if found == 0:
+        raise ArgumentError(f"{option}: a duration of zero", hint="write 30d, 12h or 60s")
+    return found
+
+
+def _one_of(option: str, value: str, accepted: tuple[str, ...]) -> str:
+    if value not in accepted:
+        raise ArgumentError(f"{option} {value} is unknown", hint=f"it is one of {', '.join(accepted)}")
+    return value
+
+
+def _command(
+    data: str,
+    queries: str,
+    prefix: int | None,
+    path_operator: str,
+    window: str,
+    slide: str,
+    time_limit: str,
+    clock: str,
+) -> str:
+    """The command that measures the same again."""
+    given = {
+        "--data": (data, "all"),
+        "--queries": (queries, "all"),
+        "--prefix": (prefix, None),
+        "--path-operator": (path_operator, "auto"),
+        "--window": (window, "30d"),
+        "--slide": (slide, "1d"),
+        "--time-limit": (time_limit, "60s"),
+        "--clock": (clock, "wall"),
+    }
+    words = [word for name, (value, usual) in given.items() if value != usual for word in (name, str(value))]
+    return shlex.join(["meander", "bench", *words])

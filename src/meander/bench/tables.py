@@ -1,0 +1,202 @@
+"""A report of measurements in three shapes: tables in the terminal, Markdown for the docs, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from meander.bench.hardware import sentence
+from meander.bench.measurement import Measurement
+from meander.bench.workloads import Workload
+from meander.errors import ArgumentError
+from meander.syntax.durations import format_duration
+
+PEERS = ("Pathway", "DuckDB")
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A peer, and Meander on exactly the edges that the peer got through; their answers agreed at `slides` slides."""
+
+    peer: Measurement
+    own: Measurement
+    slides: int
+
+    def times(self, clock: str) -> float:
+        """How many times the peer's rate Meander's is."""
+        return self.own.rate(clock) / self.peer.rate(clock)
+
+
+@dataclass
+class Row:
+    """All that was measured of one workload. `fault` says what went wrong, where something did."""
+
+    workload: Workload
+    edges: int
+    own: Measurement | None = None
+    peers: dict[str, Comparison] = field(default_factory=dict)
+    fault: str = ""
+
+
+@dataclass
+class Report:
+    """A run of the benchmark."""
+
+    machine: dict[str, str | int]
+    window: int
+    slide: int
+    path_operator: str
+    clock: str
+    command: str
+    rows: list[Row] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "machine": self.machine,
+            "window_seconds": self.window,
+            "slide_seconds": self.slide,
+            "path_operator": self.path_operator,
+            "clock": self.clock,
+            "command": self.command,
+            "workloads": [_row_as_dict(row, self.clock) for row in self.rows],
+        }
+
+    def sections(self) -> list[tuple[str, list[list[str]]]]:
+        """For each data set a title and a table, the header first."""
+        peers = [name for name in PEERS if any(name in row.peers for row in self.rows)]
+        made: dict[str, tuple[str, list[list[str]]]] = {}
+        for row in self.rows:
+            data = row.workload.data
+            if data.name not in made:
+                title = (
+                    f"{data.about}; window {format_duration(self.window)}, slide {format_duration(self.slide)}, "
+                    f"path operator {self.path_operator}"
+                )
+                made[data.name] = (title, [self._header(peers)])
+            made[data.name][1].append(self._cells(row, peers))
+        return list(made.values())
+
+    def _header(self, peers: Sequence[str]) -> list[str]:
+        header = ["query", "edges", "Meander edges/s", "of that, reading and interning", "p99 of a slide"]
+        for peer in peers:
+            header += [f"{peer} edges/s", "Meander, same edges", "times"]
+        return header
+
+    def _cells(self, row: Row, peers: Sequence[str]) -> list[str]:
+        cells = [row.workload.query, f"{row.edges:,}"]
+        if row.own is None:
+            cells += ["–", "–", "–"]
+        else:
+            cells += [
+                _rate(row.own, row.edges, self.clock),
+                _input_share(row.own),
+                _milliseconds(row.own.p99),
+            ]
+        for peer in peers:
+            found = row.peers.get(peer)
+            if found is None:
+                cells += ["–", "–", "–"]
+            else:
+                rate = _rate(found.peer, row.edges, self.clock)
+                cells += [rate, f"{found.own.rate(self.clock):,.0f}", f"{found.times(self.clock):,.1f}"]
+        return cells
+
+    def notes(self) -> list[str]:
+        """What a reader of the tables should know."""
+        clock = "time on the wall" if self.clock == "wall" else "processor time"
+        notes = [
+            f"Rates are edges of the query's labels by {clock}: for Meander from the file's bytes to answers, for "
+            "the peers with the data loaded beforehand. A number in brackets is how many edges the engine got "
+            "through in the time limit; Meander is then measured on the same edges too. Where there are figures for "
+            "a peer, the numbers of answers agreed.",
+        ]
+        notes += [
+            f"{row.workload.data.name} {row.workload.query}: {row.fault}" for row in self.rows if row.fault
+        ]
+        return notes
+
+
+def _rate(found: Measurement, edges: int, clock: str) -> str:
+    stopped = f" ({found.edges:,})" if found.edges < edges else ""
+    return f"{found.rate(clock):,.0f}{stopped}"
+
+
+def _input_share(found: Measurement) -> str:
+    """Which part of the time went into reading the file and interning its names."""
+    parts = found.details.get("parts", {})
+    spent = sum(parts.values())
+    return f"{(parts['read'] + parts['intern']) / spent:.0%}" if spent else "–"
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds * 1e3:,.1f} ms"
+
+
+def _row_as_dict(row: Row, clock: str) -> dict[str, Any]:
+    return {
+        "data": row.workload.data.name,
+        "query": row.workload.query,
+        "edges": row.edges,
+        "fault": row.fault or None,
+        "meander": None if row.own is None else row.own.as_dict(),
+        "peers": {
+            name: {
+                "peer": found.peer.as_dict(),
+                "meander": found.own.as_dict(),
+                "times": round(found.times(clock), 2),
+                "slides_checked": found.slides,
+            }
+            for name, found in row.peers.items()
+        },
+    }
+
+
+def print_report(report: Report) -> None:
+    """The tables on standard output."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=160)
+    for title, (header, *lines) in report.sections():
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        for column, name in enumerate(header):
+            table.add_column(name, justify="left" if column == 0 else "right")
+        for line in lines:
+            table.add_row(*line)
+        console.print(table)
+    for note in [sentence(report.machine), *report.notes()]:
+        console.print(note, soft_wrap=True)
+
+
+def as_markdown(report: Report) -> str:
+    """The tables, the machine and the notes as Markdown."""
+    parts = [sentence(report.machine), f"```\n{report.command}\n```"]
+    for title, (header, *lines) in report.sections():
+        rule = ["---"] + ["---:"] * (len(header) - 1)
+        rows = "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *lines])
+        parts.append(f"**{title}**\n\n{rows}")
+    return "\n\n".join([*parts, *report.notes()])
+
+
+def write_markdown(report: Report, path: Path) -> None:
+    """Put the tables between the two marks in a file, or make the file where there is none."""
+    made = f"{BEGIN}\n\n{as_markdown(report)}\n\n{END}"
+    text = path.read_text(encoding="utf-8") if path.is_file() else f"# Benchmarks\n\n{BEGIN}\n{END}\n"
+    if BEGIN not in text or END not in text:
+        raise ArgumentError(
+            f"{path} has no place for the tables", hint=f"put the lines {BEGIN} and {END} into it"
+        )
+    replaced = re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: made, text, flags=re.DOTALL)
+    path.write_text(replaced, encoding="utf-8")
+
+
+def write_json(report: Mapping[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
