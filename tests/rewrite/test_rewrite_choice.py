@@ -30,6 +30,11 @@ def test_one_join_of_many_is_cheaper_than_a_tree_of_joins() -> None:
     assert cheaper(flat, "⋈[D: x y](⋈[E: x v](a(x, u), b(u, v))(x, v), c(v, y))")
 
 
+def test_a_filter_is_cheaper_below() -> None:
+    assert cheaper("⋈[D: x z](a[src=1](x, y), b(y, z))", "⋈[D: x z](σ[src=1](a)(x, y), b(y, z))")
+    assert cheaper("⋈[D: x z](a[src=1](x, y), b(y, z))", "σ[src=1](⋈[D: x z](a(x, y), b(y, z)))")
+
+
 JOINED, WALKED = "𝒫[P: 0+](⋈[D: x y](a(x, u), b(u, v), c(v, y)))", "𝒫[P: (0/1/2)+](a, b, c)"
 
 

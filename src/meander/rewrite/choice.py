@@ -4,10 +4,10 @@ The unit is the number of edges that one label has in a window. A subplan has a 
 a time, and a *work*, what it takes to keep them current; a subplan that stands in several places is paid for
 once. The weights are all there is to tune:
 
-- A PATTERN stores its inputs and finds its output.
-- A PATH stores its inputs and reaches its answers, in each state of its automaton, by each edge that leads there.
-  So one automaton for `a/b*` is cheaper than a join with `b+` closed on its own, which reaches from roots that no `a`
-  leads to; and `(a/b/c)+` has fewer states to be reached in over a join, but more edges to be reached by.
+- A FILTER checks its input, a UNION of several stores them, a PATTERN stores its inputs and finds its output.
+- A PATH stores its inputs, and from each root reaches vertices in each state of its automaton, and from these tries
+  each edge that leads on. So one automaton for `a/b*` is cheaper than a join with `b+` closed on its own, which also
+  starts where no `a` leads to; and for `(a/b/c)+` a join leaves fewer states to be reached in, but more edges to try.
 - A bound source leaves one root to search from. It does so for an automaton over the stream's edges, and not for
   the join below a closure: an unnested plan wins.
 """
@@ -31,9 +31,11 @@ class Weights(NamedTuple):
     join_growth: float = 1.5  # tuples of one input that a tuple of another meets at a shared end
     closing_edge: float = 0.1  # the share of a pattern's matches that a further edge between bound ends keeps
     closure_growth: float = 10.0  # vertices that a closure reaches from a root
-    store: float = 1.0  # a tuple in the index of a PATTERN or PATH
+    check: float = 0.1  # a tuple that a FILTER looks at
+    store: float = 1.0  # a tuple in the index of a PATTERN or PATH, or in a UNION
     find: float = 1.0  # a match of a PATTERN
-    reach: float = 1.0  # a vertex in one state of a PATH, by one edge
+    reach: float = 1.0  # a vertex in one state of a PATH
+    step: float = 1.0  # an edge from there
 
 
 WEIGHTS = Weights()
@@ -59,6 +61,10 @@ def cost(plan: Plan, weights: Weights = WEIGHTS) -> float:
             case Filter(Path() as closure, condition) if condition.src is not None:
                 total += _path_work(closure, sizes, weights.bound_end)
                 node = closure  # it runs with this one root: its own inputs come next
+            case Filter(inner, _):
+                total += weights.check * sizes.of(inner)
+            case Union(inputs, _) if len(inputs) > 1:
+                total += weights.store * sizes.of(node)
             case Path():
                 total += _path_work(node, sizes)
             case Pattern(inputs):
@@ -103,10 +109,13 @@ class _Sizes:
 
 
 def _path_work(plan: Path, sizes: _Sizes, roots: float = 1.0) -> float:
+    weights, dfa = sizes.weights, compile(plan.expr)
     stored = sum(map(sizes.of, plan.inputs))
-    states = max(1, compile(plan.expr).states - 1)
-    edges = stored / len(plan.inputs)
-    return sizes.weights.store * stored + sizes.weights.reach * roots * states * sizes.of(plan) * edges
+    a_vertex = 0.0
+    for state in {target for row in dfa.transitions for target in row.values()}:
+        edges = sum(sizes.of(plan.inputs[int(label)]) for label, _ in dfa.transitions[state])
+        a_vertex += weights.reach + weights.step * edges
+    return weights.store * stored + roots * sizes.of(plan) * a_vertex
 
 
 def _kept(condition: Condition, weights: Weights) -> float:

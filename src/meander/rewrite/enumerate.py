@@ -20,12 +20,16 @@ from meander.rewrite.trees import replace_subplan
 
 
 def enumerate_plans(plan: Plan, limit: int = 64, laws: Sequence[Law] = EXPLORING) -> list[Plan]:
-    """Up to `limit` different plans with the answers of `plan`, which is the first of them."""
-    simplifier = Simplifier()
+    """Up to `limit` different plans with the answers of `plan`, which is the first of them, as it was given.
+
+    Where it can be simplified, that is the second, and all others follow from it.
+    """
+    simplifier, identities = Simplifier(), Identities()
     start, _ = simplifier.simplify(plan)
-    plans = [plan]
-    identities = Identities()
-    seen = {identities.number(plan), identities.number(start)}
+    plans, seen = [plan], {identities.number(plan)}
+    if identities.number(start) not in seen:
+        plans.append(start)
+        seen.add(identities.number(start))
     pending = deque([start])
     while pending and len(plans) < limit:
         for neighbor in _neighbors(pending.popleft(), laws, simplifier):
@@ -39,7 +43,7 @@ def enumerate_plans(plan: Plan, limit: int = 64, laws: Sequence[Law] = EXPLORING
                 pending.append(neighbor)
                 if len(plans) == limit:
                     break
-    return plans
+    return plans[:limit]
 
 
 def _neighbors(plan: Plan, laws: Sequence[Law], simplifier: Simplifier) -> Iterator[Plan]:
