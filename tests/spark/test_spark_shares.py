@@ -76,6 +76,7 @@ def answers_of_cells(case, cells, size):
         mode=case.mode,
         paths=case.paths,
         in_full=in_full,
+        handover=False,
     )
     LIVE.clear()
     given_rows = {
