@@ -67,10 +67,15 @@ def test_help_is_there_for_every_command() -> None:
     for command in ("run", "explain", "bench", "demo"):
         done = meander(command, "--help")
         assert done.returncode == 0
-        assert done.stdout.startswith(f"Usage: meander {command}")
+        assert done.stdout.lower().startswith(f"usage: meander {command}")
 
 
 # -- what is refused
+
+
+@pytest.mark.parametrize("options", [["--nosuch"], ["--data", "nosuch"], ["--prefix", "few"]])
+def test_bad_arguments_of_the_benchmark_are_refused(options: list[str]) -> None:
+    assert options[-1].lstrip("-") in refused("bench", *options)
 
 
 def test_a_bad_query_is_marked_on_standard_error() -> None:

@@ -221,10 +221,14 @@ def run(
         run_on_spark(request)
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(
+    add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
 def bench(context: typer.Context) -> None:
     """Measure meander, and what one would use instead."""
-    raise ArgumentError("the benchmark is not part of this version of meander")
+    from meander.bench.__main__ import main
+
+    raise typer.Exit(main(context.args))
 
 
 @app.command()
