@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from meander.errors import ArgumentError
 
@@ -51,7 +51,7 @@ class DataSet:
 
     name: str
     about: str
-    bindings: Mapping[str, tuple[str, ...]]
+    bindings: Mapping[str, tuple[str, ...]] = field(hash=False)
     file: str = ""
 
 

@@ -1,0 +1,151 @@
+"""DuckDB, Pathway and Meander give the same answers to all seven queries: those of the oracle.
+
+The graphs are small, dense and full of repeats; the window is three slides and a half, so that edges expire.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from meander.bench import own, own_run
+from meander.bench.data import Graph, as_graph
+from meander.bench.measurement import BenchError, Measurement, check_equal
+from meander.bench.peers import pathway
+from meander.bench.workloads import DATA_SETS, QUERIES, STREAM, Workload
+from oracle import answers
+from querytext import read_query
+
+duckdb: Any = pytest.importorskip("meander.bench.peers.duckdb")
+
+SLIDE = 10
+WINDOW = 35
+EDGES = 160
+VERTICES = 9
+
+WORKLOADS = [Workload(DATA_SETS[name], query) for name in ("mathoverflow", "snb") for query in QUERIES]
+every_workload = pytest.mark.parametrize(
+    "workload", WORKLOADS, ids=lambda one: f"{one.data.name}-{one.query}"
+)
+needs_pathway = pytest.mark.skipif(pathway.interpreter() is None, reason="Pathway is not installed")
+
+
+@cache
+def small_graph(labels: tuple[str, ...]) -> Graph:
+    """Random edges of these labels between few vertices, several to an instant, none in slides 9 to 12."""
+    random = np.random.default_rng(len(labels))
+    ts = np.sort(random.integers(0, EDGES, EDGES))
+    columns = {
+        "src": [f"v{one}" for one in random.integers(0, VERTICES, EDGES)],
+        "label": random.choice(labels, EDGES).tolist(),
+        "trg": [f"v{one}" for one in random.integers(0, VERTICES, EDGES)],
+        "ts": np.where(ts < 90, ts, ts + 40),
+    }
+    return as_graph(pa.table(columns))
+
+
+@cache
+def expected(workload: Workload) -> Measurement:
+    """The oracle's number of answers at the end of every slide."""
+    graph = small_graph(workload.labels)
+    names = [graph.names.take(pa.array(ends)).to_pylist() for ends in (graph.src, graph.trg)]
+    labels = graph.labels.take(pa.array(graph.label)).to_pylist()
+    edges = list(zip(names[0], labels, names[1], graph.ts.tolist(), strict=True))
+    held = answers(read_query(workload.text(WINDOW, SLIDE)), {STREAM: edges})
+    slides = range(int(graph.ts[0] // SLIDE), int(graph.ts[-1] // SLIDE) + 1)
+    counts = {}
+    for slide in slides:
+        end = (slide + 1) * SLIDE - 1
+        counts[slide] = sum(any(ts <= end < exp for ts, exp in intervals) for intervals in held.values())
+    return Measurement("the oracle", graph.edges, 0.0, 0.0, counts)
+
+
+@every_workload
+def test_duckdb_has_the_answers_of_the_oracle_at_every_slide(workload: Workload) -> None:
+    graph = small_graph(workload.labels)
+    found = duckdb.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=60.0)
+    assert found.edges == graph.edges
+    assert found.counts == expected(workload).counts
+
+
+@every_workload
+def test_meander_has_the_answers_of_the_oracle_at_every_slide(workload: Workload, tmp_path: Path) -> None:
+    graph = small_graph(workload.labels)
+    graph.write(tmp_path / "edges.tsv")
+    slides = list(expected(workload).counts)
+    request = own.Request(
+        str(tmp_path / "edges.tsv"),
+        workload.text(WINDOW, SLIDE),
+        SLIDE,
+        "s-path",
+        slides,
+        limit=60.0,
+        batch_rows=50,
+    )
+    found = own_run.perform(request)
+    assert found["edges"] == graph.edges
+    assert dict(found["counts"]) == expected(workload).counts
+
+
+@needs_pathway
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(
+            one, marks=[pytest.mark.slow] if one.query != "Q4" else [], id=f"{one.data.name}-{one.query}"
+        )
+        for one in WORKLOADS
+    ],
+)
+def test_pathway_has_the_answers_of_the_oracle_at_every_slide(workload: Workload) -> None:
+    graph = small_graph(workload.labels)
+    found = pathway.run(graph, workload, window=WINDOW, slide=SLIDE, patience=100.0, pairs=True)
+    assert found is not None
+    assert check_equal("small graph", expected(workload), found) == len(expected(workload).counts)
+    last = int(graph.ts[-1] // SLIDE)
+    assert found.details["pairs"] == duckdb.answers_at(graph, workload, window=WINDOW, slide=SLIDE, last=last)
+
+
+def test_the_graphs_have_answers_that_come_and_go() -> None:
+    for workload in WORKLOADS:
+        counts = list(expected(workload).counts.values())
+        assert max(counts) > 0, workload
+        assert any(later < earlier for earlier, later in pairwise(counts)), workload
+
+
+def test_a_run_in_a_process_of_its_own_says_where_its_time_went() -> None:
+    workload = Workload(DATA_SETS["snb"], "Q1")
+    graph = small_graph(workload.labels)
+    last = int(graph.ts[-1] // SLIDE)
+    found = own.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=60.0, counted=[last])
+    assert found.edges == graph.edges
+    assert found.counts == {last: expected(workload).counts[last]}
+    assert set(found.details["parts"]) == {"read", "intern", "operators", "answers"}
+    assert sum(found.details["parts"].values()) == pytest.approx(found.seconds)
+
+
+def test_the_time_limit_ends_a_run_with_a_slide(tmp_path: Path) -> None:
+    workload = Workload(DATA_SETS["mathoverflow"], "Q1")
+    graph = small_graph(workload.labels)
+    first = graph.prefix(1, SLIDE).edges
+    stopped = duckdb.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=1e-9)
+    assert stopped.edges in (0, first)
+    graph.write(tmp_path / "edges.tsv")
+    text = workload.text(WINDOW, SLIDE)
+    request = own.Request(str(tmp_path / "edges.tsv"), text, SLIDE, "s-path", [0], limit=1e-9)
+    found = own_run.perform(request)
+    assert found["edges"] == first
+    assert dict(found["counts"]) == {0: expected(workload).counts[0]}
+
+
+def test_engines_that_disagree_are_an_error_that_says_where() -> None:
+    one = Measurement("A", 10, 1.0, 1.0, {1: 5, 2: 7, 3: 7})
+    assert check_equal("Q1", one, Measurement("B", 10, 1.0, 1.0, {1: 5, 2: 7})) == 3
+    with pytest.raises(BenchError, match="Q1: at the end of slide 2, A has 7 answers and B 5"):
+        check_equal("Q1", one, Measurement("B", 10, 1.0, 1.0, {1: 5, 3: 7}))
