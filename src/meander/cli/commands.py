@@ -235,7 +235,7 @@ def bench(context: typer.Context) -> None:
 def demo(
     runner: Annotated[
         str, typer.Option("--runner", metavar="spark|local", help="Who does the work.")
-    ] = "local",
+    ] = "spark",
     folder: Annotated[
         Path,
         typer.Option("--folder", metavar="DIR", help="Where the query, the stream and the answers are left."),
