@@ -1,0 +1,32 @@
+"""Every kernel also runs as plain Python, with the same answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_law_holds_uncompiled() -> None:
+    law = str(Path(__file__).with_name("test_law_local.py"))
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-m",
+            "not slow",
+            "-k",
+            "snapshot",
+            "-p",
+            "no:cacheprovider",
+            str(law),
+        ],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "MEANDER_LAW_EXAMPLES": "40"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
