@@ -105,6 +105,7 @@ def test_a_chart_has_a_line_and_a_name_for_each_series_and_stays_inside() -> Non
         ({"window": "thirty"}, "--window: thirty is no duration"),
         ({"prefix": 0}, "--prefix 0 leaves no edges"),
         ({"path_operator": "fast"}, "--path-operator fast is unknown\nhint: it is one of auto, s-path"),
+        ({"path_operator": "s-path,closure"}, "hint: several can be compared with --windows alone"),
         ({"clock": "sun"}, "--clock sun is unknown\nhint: it is one of wall, cpu"),
         ({"queries": "Q8"}, "unknown query 'Q8'"),
         ({"data": "imdb"}, "unknown data set 'imdb'"),
@@ -131,10 +132,13 @@ def test_a_benchmark_from_the_command_line(tmp_path: Path, capsys: pytest.Captur
 
 def test_throughput_against_window_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "chart.svg"
-    words = "--data trees --queries Q1 --prefix 300 --windows 5d,10d --path-operator s-path --plot"
+    words = (
+        "--data trees --queries Q1 --prefix 300 --windows 5d,10d --path-operator s-path,negative-tuple --plot"
+    )
     assert main([*words.split(), str(chart)]) == 0
-    assert "trees Q1, window 10d:" in capsys.readouterr().out
-    assert chart.read_text(encoding="utf-8").count("<circle") == 2
+    assert "trees Q1 negative-tuple, window 10d:" in capsys.readouterr().out
+    for drawn in (chart, tmp_path / "chart-p99.svg"):
+        assert drawn.read_text(encoding="utf-8").count("<circle") == 4
 
 
 def test_bad_arguments_end_with_status_two(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--peers", default=True, action=argparse.BooleanOptionalAction, help="Pathway and DuckDB too"
     )
-    parser.add_argument("--path-operator", default="auto", metavar="auto|s-path|negative-tuple|closure")
+    parser.add_argument(
+        "--path-operator",
+        default="auto",
+        metavar="auto|s-path|negative-tuple|closure",
+        help="with --windows: one or more",
+    )
     parser.add_argument("--window", default="30d", metavar="DURATION")
     parser.add_argument("--slide", default="1d", metavar="DURATION")
     parser.add_argument("--time-limit", default="60s", metavar="DURATION", help="for each engine and query")
@@ -33,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into a Markdown file")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument("--windows", metavar="10d,30d,…", help="Meander alone, over windows of these sizes")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="with --windows: draw throughput as SVG")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="with --windows: draw throughput (and FILE-p99) as SVG"
+    )
     try:
         return run(**vars(parser.parse_args(arguments)))
     except MeanderError as error:

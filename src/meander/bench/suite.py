@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,13 +60,19 @@ def run(
 ) -> int:
     """Measure, print the tables, and write what is asked for; the exit status: 1 where an engine failed or was wrong.
 
-    With `windows` (and `plot`) Meander alone is measured, over each of these window sizes.
+    With `windows` Meander alone is measured, over each of these window sizes and with each path operator named;
+    `plot` then gets a chart of the throughput, and beside it one of the p99 of a slide.
     """
+    operators = [_one_of("--path-operator", name, PATH_OPERATORS) for name in _names(path_operator)]
+    if not operators or (len(operators) > 1 and windows is None):
+        raise ArgumentError(
+            f"--path-operator {path_operator}", hint="several can be compared with --windows alone"
+        )
     setting = Setting(
         window=_duration("--window", window),
         slide=_duration("--slide", slide),
         limit=float(_duration("--time-limit", time_limit)),
-        path_operator=_one_of("--path-operator", path_operator, PATH_OPERATORS),
+        path_operator=operators[0],
         clock=_one_of("--clock", clock, CLOCKS),
         prefix=prefix,
     )
@@ -82,7 +87,7 @@ def run(
     workloads = choose(_data_sets(data, console), list(QUERIES) if queries == "all" else _names(queries))
     if windows is not None:
         sizes = [_duration("--windows", one) for one in _names(windows)]
-        return _measure_windows(workloads, sizes, setting, plot, console)
+        return _measure_windows(workloads, sizes, operators, setting, plot)
     report = Report(
         describe(),
         setting.window,
@@ -153,7 +158,7 @@ def _measure(
 
     def on_meander(part: Graph) -> Measurement:
         if part.edges not in known:
-            with _progress(console, f"{what}: Meander on {part.edges:,} edges"):
+            with console.status(f"{what}: Meander on {part.edges:,} edges"):
                 known[part.edges] = own.measure(
                     part,
                     workload,
@@ -167,7 +172,7 @@ def _measure(
 
     try:
         for name, measure in peers.items():
-            with _progress(console, f"{what}: {name}"):
+            with console.status(f"{what}: {name}"):
                 found = measure(graph, workload, setting)
             if found is None:
                 console.print(
@@ -193,52 +198,51 @@ def _measure(
 
 
 def _measure_windows(
-    workloads: list[Workload], sizes: list[int], setting: Setting, plot: Path | None, console: Console
+    workloads: list[Workload], sizes: list[int], operators: list[str], setting: Setting, plot: Path | None
 ) -> int:
-    """Throughput (and the p99 of a slide) against the size of the window."""
-    out = Console(highlight=False)
-    lines: dict[str, list[tuple[float, float]]] = {}
-    names = {workload.data.name for workload in workloads}
+    """Throughput and the p99 of a slide against the size of the window, for each query and path operator."""
+    out, console = Console(highlight=False), Console(stderr=True, highlight=False)
+    rates: dict[str, list[tuple[float, float]]] = {}
+    slides: dict[str, list[tuple[float, float]]] = {}
     for workload in workloads:
         graph = load(workload.data).of(workload.labels).prefix(setting.prefix or PLOT_PREFIX, setting.slide)
-        label = workload.query if len(names) == 1 else f"{workload.data.name} {workload.query}"
-        for size in sizes:
-            with _progress(console, f"{workload.data.name} {workload.query}: window {format_duration(size)}"):
-                found = own.measure(
-                    graph,
-                    workload,
-                    window=size,
-                    slide=setting.slide,
-                    limit=setting.limit,
-                    path_operator=setting.path_operator,
+        for operator in operators:
+            name = f"{workload.data.name} {workload.query} {operator}"
+            for size in sizes:
+                with console.status(f"{name}: window {format_duration(size)}"):
+                    found = own.measure(
+                        graph,
+                        workload,
+                        window=size,
+                        slide=setting.slide,
+                        limit=setting.limit,
+                        path_operator=operator,
+                    )
+                rate, p99 = found.rate(setting.clock), (found.p99 or 0.0) * 1e3
+                rates.setdefault(name, []).append((float(size), rate))
+                slides.setdefault(name, []).append((float(size), p99))
+                out.print(
+                    f"{name}, window {format_duration(size)}: {rate:,.0f} edges/s over {found.edges:,} edges, "
+                    f"p99 of a slide {p99:,.1f} ms",
+                    soft_wrap=True,
                 )
-            rate = found.rate(setting.clock)
-            lines.setdefault(label, []).append((float(size), rate))
-            out.print(
-                f"{workload.data.name} {workload.query}, window {format_duration(size)}: {rate:,.0f} edges/s over "
-                f"{found.edges:,} edges, p99 of a slide {(found.p99 or 0) * 1e3:,.1f} ms",
-                soft_wrap=True,
-            )
     if plot is not None:
-        title = f"Throughput against window size, {', '.join(sorted(names))}, {setting.path_operator}"
-        chart = line_chart(
-            title, "window", "edges a second", lines, show=lambda value: format_duration(int(value))
-        )
-        plot.write_text(chart, encoding="utf-8")
+        for path, upward, lines in (
+            (plot, "edges a second", rates),
+            (plot.with_stem(plot.stem + "-p99"), "p99 of a slide, ms", slides),
+        ):
+            path.write_text(line_chart(upward, "window", upward, lines, show=_days), encoding="utf-8")
     return 0
+
+
+def _days(size: float) -> str:
+    return format_duration(int(size))
 
 
 def _counted(graph: Graph, slide: int) -> list[int]:
     """The slides at whose ends the answers are counted: spread over the prefix, the last one among them."""
     first, last = int(graph.ts[0] // slide), int(graph.ts[-1] // slide)
     return sorted({last - (last - first) * step // COUNTED_SLIDES for step in range(COUNTED_SLIDES)})
-
-
-@contextmanager
-def _progress(console: Console, what: str) -> Iterator[None]:
-    """Show that something is under way, where a terminal can."""
-    with console.status(what):
-        yield
 
 
 def _data_sets(data: str, console: Console) -> list[str]:
