@@ -37,7 +37,11 @@ def ideal(found: Expected, mode: str) -> list[dict[str, Any]]:
     for answer, intervals in found.answers.items():
         for start, end in intervals:
             if found.query.arity == 2:
-                fields: dict[str, Any] = {"src": answer[0], "trg": answer[1], "label": result_label(found.query)}
+                fields: dict[str, Any] = {
+                    "src": answer[0],
+                    "trg": answer[1],
+                    "label": result_label(found.query),
+                }
             else:
                 fields = {"answer": list(answer)}
             if mode == "changes":
