@@ -10,11 +10,12 @@ from meander.algebra.printing import notation, tree
 from meander.algebra.translate import translate
 from meander.drawing import draw_plan
 from meander.errors import ArgumentError
-from meander.explain.physical import draw_physical, physical_plan, physical_text
+from meander.explain.physical import draw_physical, physical_plan
 from meander.explain.sections import Section, counted, indent
 from meander.explain.state import state_held
 from meander.explain.warnings import warnings_of
 from meander.physical.plan import PhysicalPlan
+from meander.physical.printing import describe
 from meander.rewrite import choose, enumerate_plans, simplify
 from meander.rewrite.choice import cost
 from meander.rewrite.engine import Firing
@@ -101,7 +102,7 @@ class Explanation:
             case "plans":
                 return [self._plans(result, FIRST_PLANS if brief else MOST_PLANS) for result in self.plans]
             case "physical":
-                return [Section("Physical plan", physical_text(self.physical, self.unit)), self._state()]
+                return [Section("Physical plan", describe(self.physical, self.unit)), self._state()]
         raise ArgumentError(f"unknown stage {name!r}", hint=f"stages are {', '.join(STAGES)}")
 
     def draw(self, stage: str | None = None, name: str = "") -> str:
