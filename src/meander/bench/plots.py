@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 720, 360
-LEFT, RIGHT, TOP, BOTTOM = 72, 200, 44, 52
+LEFT, RIGHT, TOP, BOTTOM = 72, 190, 44, 52
 INKS = ("#1b6ca8", "#c4451c", "#2e7d32", "#7b3fa0", "#8a6d00", "#44546a", "#b0306a")
 NAME_HEIGHT = 15
 

@@ -202,14 +202,14 @@ def _measure_windows(
 ) -> int:
     """Throughput and the p99 of a slide against the size of the window, for each query and path operator."""
     out, console = Console(highlight=False), Console(stderr=True, highlight=False)
-    rates: dict[str, list[tuple[float, float]]] = {}
-    slides: dict[str, list[tuple[float, float]]] = {}
+    rates: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    slides: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for workload in workloads:
         graph = load(workload.data).of(workload.labels).prefix(setting.prefix or PLOT_PREFIX, setting.slide)
         for operator in operators:
-            name = f"{workload.data.name} {workload.query} {operator}"
+            what = (workload.data.name, workload.query, operator)
             for size in sizes:
-                with console.status(f"{name}: window {format_duration(size)}"):
+                with console.status(f"{' '.join(what)}: window {format_duration(size)}"):
                     found = own.measure(
                         graph,
                         workload,
@@ -219,19 +219,28 @@ def _measure_windows(
                         path_operator=operator,
                     )
                 rate, p99 = found.rate(setting.clock), (found.p99 or 0.0) * 1e3
-                rates.setdefault(name, []).append((float(size), rate))
-                slides.setdefault(name, []).append((float(size), p99))
+                rates.setdefault(what, []).append((float(size), rate))
+                slides.setdefault(what, []).append((float(size), p99))
                 out.print(
-                    f"{name}, window {format_duration(size)}: {rate:,.0f} edges/s over {found.edges:,} edges, "
-                    f"p99 of a slide {p99:,.1f} ms",
+                    f"{' '.join(what)}, window {format_duration(size)}: {rate:,.0f} edges/s over {found.edges:,} "
+                    f"edges, p99 of a slide {p99:,.1f} ms",
                     soft_wrap=True,
                 )
     if plot is not None:
+        # What all lines have in common stands in the title, the rest at each line.
+        columns = [set(column) for column in zip(*rates, strict=True)]
+        common = ", ".join(next(iter(column)) for column in columns if len(column) == 1)
         for path, upward, lines in (
             (plot, "edges a second", rates),
             (plot.with_stem(plot.stem + "-p99"), "p99 of a slide, ms", slides),
         ):
-            path.write_text(line_chart(upward, "window", upward, lines, show=_days), encoding="utf-8")
+            named = {
+                " ".join(word for word, column in zip(what, columns, strict=True) if len(column) > 1): line
+                for what, line in lines.items()
+            }
+            path.write_text(
+                line_chart(common or upward, "window", upward, named, show=_days), encoding="utf-8"
+            )
     return 0
 
 
