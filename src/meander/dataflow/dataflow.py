@@ -127,7 +127,7 @@ class Dataflow:
 
     def _labels(self, stream: str) -> list[str]:
         scans = [op for op in self.plan.operators if isinstance(op, ScanOp) and op.stream == stream]
-        return list(dict.fromkeys(label for scan in scans for label in scan.labels))
+        return list(dict.fromkeys(scan.label for scan in scans))
 
     def _operator(self, number: int, operator: object) -> Stateful | None:
         name = f"#{number} {self.plan.names[number]}"
@@ -290,11 +290,11 @@ class Dataflow:
     def _scan(self, scan: ScanOp, batch: StreamBatch | None) -> Rows:
         if batch is None or batch.ts.size == 0:
             return NO_ROWS
-        places = [self.labels[scan.stream].index(label) for label in scan.labels]
-        if len(places) == len(self.labels[scan.stream]):
+        labels = self.labels[scan.stream]
+        if len(labels) == 1:
             chosen = batch
         else:
-            mask = np.isin(batch.label, places) if len(places) > 1 else batch.label == places[0]
+            mask = batch.label == labels.index(scan.label)
             chosen = StreamBatch(*(column[mask] for column in batch))
         exp = chosen.ts // scan.slide * scan.slide + scan.window
         exp = np.where(chosen.op > 0, exp, chosen.ts)

@@ -9,7 +9,7 @@ graph, once, with the lists (by source, by target) that any of its readers walks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
@@ -22,10 +22,10 @@ PATH_OPERATORS = ("auto", "s-path", "negative-tuple", "closure")
 
 @dataclass(frozen=True, slots=True)
 class ScanOp:
-    """WSCAN: the edges of a stream with any of `labels`, each with its interval."""
+    """WSCAN: the edges of a stream with a label, each with its interval."""
 
     stream: str
-    labels: tuple[str, ...]
+    label: str
     window: int
     slide: int
     condition: Condition
@@ -163,9 +163,13 @@ class _Builder:
 
     def _build(self, plan: Plan) -> int:
         match plan:
+            case WScan(labels=(label,)):
+                operator = ScanOp(plan.stream, label, plan.window, plan.slide, plan.condition)
+                return self.add(operator, f"WSCAN {plan.stream}: {label}", label)
             case WScan():
-                operator = ScanOp(plan.stream, plan.labels, plan.window, plan.slide, plan.condition)
-                return self.add(operator, f"WSCAN {plan.stream}: {plan.label}", plan.label)
+                # A deletion is of one label's edge: the same pair under another label stays.
+                scans = tuple(replace(plan, labels=(label,)) for label in plan.labels)
+                return self.build(Union(scans, plan.label))
             case Filter(input=Path() as path, condition=Condition(src=src)) if src is not None:
                 rooted = self.build_path(path, src)
                 rest = Condition(trg=plan.condition.trg, loop=plan.condition.loop)

@@ -1,0 +1,139 @@
+"""From plans to operators: what is one operator, what is indexed and how, what the description says of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from meander.errors import ArgumentError
+from meander.physical.plan import PathOp, PatternOp, PhysicalPlan, ScanOp, build
+from meander.physical.planning import plan_query
+from meander.physical.printing import describe, shared_by_queries
+from meander.physical.programs import Program, Step, plan_programs
+
+WINDOW = "STREAM s WINDOW 24h SLIDE 1h\n"
+
+
+def built(*rules: str, path_operator: str = "auto", paths: bool = False) -> PhysicalPlan:
+    """One query for each of the texts, called q0, q1, …, by its canonical plan."""
+    plans = [one for at, text in enumerate(rules) for one in plan_query(WINDOW + text, name=f"q{at}", plan=0)]
+    return build(plans, path_operator=path_operator, paths=paths)
+
+
+def test_operators_stand_after_what_they_read() -> None:
+    plan = built("R(x, y) <- a+(x, y), b(x, m), c(m, y).\nAnswer(x, m) <- R+(x, y), c(m, y).")
+    assert all(source < number for number, one in enumerate(plan.operators) for source in one.inputs)
+
+
+def test_equal_subplans_are_one_operator_in_one_query_and_in_several() -> None:
+    plan = built(
+        "D(x, y) <- a(x, m), b(m, y).\nAnswer(x, y) <- D+(x, y).",
+        "E(p, q) <- a(p, r), b(r, q).\nAnswer(x) <- E(x, y), c(y, x).",
+    )
+    assert sum(isinstance(one, PatternOp) for one in plan.operators) == 2
+    assert sum(isinstance(one, ScanOp) for one in plan.operators) == 3
+    join = next(number for number, one in enumerate(plan.operators) if isinstance(one, PatternOp))
+    assert plan.readers[join] == ("#3", "#5")
+    assert shared_by_queries(plan) == {("q0", "q1"): (0, 1, 2)}
+
+
+def test_another_window_is_another_scan() -> None:
+    plans = [
+        *plan_query("STREAM s WINDOW 5\nAnswer(x, y) <- a(x, y)."),
+        *plan_query(WINDOW + "Answer(x, y) <- a(x, y)."),
+    ]
+    assert [one.window for one in build(plans).operators if isinstance(one, ScanOp)] == [5, 86400]
+
+
+def test_the_same_query_twice_costs_nothing_more() -> None:
+    once, twice = built("Answer(x, y) <- (a/b*)(x, y)."), built(*["Answer(x, y) <- (a/b*)(x, y)."] * 2)
+    assert twice.operators == once.operators
+    assert [result.input for result in twice.results] == [2, 2]
+
+
+def test_only_the_lists_that_are_walked_are_kept() -> None:
+    plan = built("Answer(x, y) <- (a/^b)+(x, y).")
+    assert {plan.names[number]: (one.out, one.into) for number, one in plan.indexed.items()} == {
+        "WSCAN s: a": (True, False),
+        "WSCAN s: b": (False, True),
+    }
+    both = built("Answer(x, y) <- (a/^b)+(x, y).", path_operator="negative-tuple")
+    assert all(one.out and one.into for one in both.indexed.values())
+
+
+def test_a_path_from_a_constant_grows_one_tree() -> None:
+    plan = built('Answer(y) <- a+("ann", y).')
+    assert [one.root for one in plan.operators if isinstance(one, PathOp)] == ["ann"]
+
+
+def test_each_move_of_a_proof_knows_the_name_of_its_edge() -> None:
+    plan = built("D(x, y) <- a(x, y).\nAnswer(x, y) <- (D/a)(x, y).", paths=True)
+    (proof,) = plan.results[0].proofs
+    assert len(proof.path.inputs) == 1
+    assert proof.labels == ("D", "a")
+
+
+def test_an_unknown_path_operator_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="accepted: auto, s-path, negative-tuple, closure"):
+        built("Answer(x, y) <- a+(x, y).", path_operator="quick")
+
+
+def test_a_plan_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="there is no plan 99 for Answer"):
+        plan_query(WINDOW + "Answer(x, y) <- a+(x, y).", plan=99)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Programs
+
+
+def test_a_program_binds_first_what_most_atoms_reach() -> None:
+    """a(x, m), b(m, y), c(x, y): whichever atom a tuple is for, the third variable is bound through both others."""
+    programs = plan_programs(((0, 1), (1, 2), (0, 2)), (0, 2), (False, False, False))
+    assert programs[0] == Program((), (Step((1, 2), ("src", "src")),))
+    assert programs[1] == Program((), (Step((0, 2), ("trg", "trg")),))
+    assert programs[2] == Program((), (Step((0, 1), ("src", "trg")),))
+    # The last one starts from an answer: c is bound from the start.
+    assert programs[3] == Program((2,), (Step((0, 1), ("src", "trg")),))
+
+
+def test_a_closure_is_checked_rather_than_walked_where_an_edge_reaches_as_far() -> None:
+    programs = plan_programs(((0, 1), (1, 2), (0, 2)), (0, 2), (False, True, False))
+    assert programs[0] == Program((), (Step((1, 2), (None, "src")),))
+
+
+def test_what_nothing_reaches_is_scanned() -> None:
+    programs = plan_programs(((0, 1), (2, 3)), (0, 3), (False, False))
+    assert programs[0] == Program((), (Step((1,), (None,), scans=True),))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# In words
+
+
+def test_the_description_says_what_is_read_kept_and_shared() -> None:
+    plan = built(
+        "D(x, y) <- a(x, m), b(m, y).\nAnswer(x, y) <- D+(x, y).",
+        'D(x, y) <- a(x, m), b(m, y).\nAnswer(x) <- D("ann", x).',
+        path_operator="negative-tuple",
+    )
+    assert describe(plan).splitlines() == [
+        "#0 WSCAN s: a; window 1d, slide 1h; kept, with lists by source and target; to #2",
+        "#1 WSCAN s: b; window 1d, slide 1h; kept, with lists by source and target; to #2",
+        "#2 PATTERN D from #0, #1; kept, with lists by source and target; shared by #3 and #4",
+        "#3 PATH D+: D+ from #2; by negative-tuple; to q0.Answer",
+        '#4 FILTER from #2; where src = "ann"; kept, with lists by target; to #5',
+        "#5 PATTERN Answer from #4; to q1.Answer",
+        "q0 and q1 share #0, #1, #2",
+    ]
+
+
+def test_every_operator_has_a_reader() -> None:
+    """What is there only for the paths of answers is said to be."""
+    lines = describe(
+        built("Answer(x, y) <- (a/b)(x, y).\nAnswer(x, y) <- c+(x, y).", paths=True)
+    ).splitlines()
+    assert all(line.count("; to ") + line.count("; shared by ") == 1 for line in lines)
+
+
+def test_one_query_has_nothing_to_share_with_others() -> None:
+    assert shared_by_queries(built("D(x, y) <- a(x, y).\nAnswer(x, y) <- D(x, m), D(m, y).")) == {}
