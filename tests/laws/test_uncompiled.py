@@ -24,7 +24,7 @@ def test_the_law_holds_uncompiled() -> None:
             "no:cacheprovider",
             str(law),
         ],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "MEANDER_LAW_EXAMPLES": "40"},
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "MEANDER_LAW_EXAMPLES": "60"},
         capture_output=True,
         text=True,
         check=False,
