@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meander.dataflow.answers import Answers
+from meander.dataflow.closure import ClosureOperator
 from meander.dataflow.edges import Edges, match_labels
 from meander.dataflow.graph import NO_ROWS, WindowGraph
 from meander.dataflow.path import TreePathOperator
@@ -42,7 +43,7 @@ MODES = ("intervals", "changes")
 MOST_ROWS_OUT = 1_000_000
 LEAST_CUT = 16
 
-Stateful = UnionOperator | PatternOperator | TreePathOperator
+Stateful = UnionOperator | PatternOperator | TreePathOperator | ClosureOperator
 
 
 class OperatorFigures(NamedTuple):
@@ -77,10 +78,14 @@ class Dataflow:
         paths: bool = False,
         memory: int | None = None,
         folder: Path | None = None,
+        threads: int = 1,
     ) -> None:
         if mode not in MODES:
             raise ArgumentError(f"unknown mode {mode!r}\naccepted: {', '.join(MODES)}")
         self.plan = plan
+        self.mode = mode
+        self.paths = paths
+        self.threads = threads
         self.budget = Budget(memory)
         self.stores: dict[str, Store] = {}
         self.folder = folder
@@ -138,12 +143,18 @@ class Dataflow:
                 relations = [self.relations[source] for source in operator.inputs]
                 return PatternOperator(operator, self.graph, relations, self._store(name))
             case PathOp():
-                if operator.operator == "closure":
-                    raise ArgumentError(
-                        "the path operator 'closure' is not part of this version yet\n"
-                        "hint: use 's-path', 'negative-tuple' or 'auto'"
-                    )
                 relations = [self.relations[source] for source in operator.inputs]
+                if operator.operator == "closure":
+                    return ClosureOperator(
+                        operator,
+                        self.graph,
+                        relations,
+                        self._store(name),
+                        roots=self._numbers(operator.root),
+                        expiries=self.mode == "intervals" or self.paths or self._is_read(number),
+                        proved=self.paths,
+                        threads=self.threads,
+                    )
                 return TreePathOperator(
                     operator,
                     self.graph,
@@ -153,6 +164,10 @@ class Dataflow:
                     roots=self._numbers(operator.root),
                 )
         return None
+
+    def _is_read(self, number: int) -> bool:
+        """Whether other operators take the tuples of this one."""
+        return any(number in operator.inputs for operator in self.plan.operators)
 
     def _numbers(self, constant: str | int | None) -> list[int]:
         """The vertices that a constant of a query names: a number may be written as text in the stream."""
@@ -240,7 +255,7 @@ class Dataflow:
                     rows = as_pairs(keyed) if made.arity == 2 else keyed
                 case PathOp():
                     walker = self.operators[number]
-                    assert isinstance(walker, TreePathOperator)
+                    assert isinstance(walker, TreePathOperator | ClosureOperator)
                     walker.reserve_vertices(self.vertices.capacity)
                     rows = walker.process(self._merge(operator.inputs, outputs), upto)
             self.rows_in[number] += sum(source.ts.size for source in sources)

@@ -1,0 +1,288 @@
+"""PATH as an operator by slide-batched closure: it keeps the time that it has reached, and nothing else.
+
+What answers hold, and until when, follows from the window's graph (see `kernels.closure`), so all arrays but the
+clock are scratch: they count as memory and are in no snapshot. With several threads each walks the whole batch
+for its share of the roots, with scratch of its own, and waits for no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, first_rows
+from meander.dataflow.path import automaton_arrays
+from meander.dataflow.state import Array, Store
+from meander.kernels.closure import (
+    COUNTS,
+    CURRENT,
+    EDGE_COLUMNS,
+    END,
+    FIRST,
+    HI,
+    LISTS,
+    LO,
+    MARKED,
+    MOST_SEGMENT_ROWS,
+    PLACE_COLUMNS,
+    RELATION,
+    ROOTS,
+    ROW_COLUMNS,
+    SINCE,
+    SRC,
+    TRG,
+    Moves,
+    Places,
+    Segment,
+    find_rows,
+)
+from meander.kernels.closure_flow import BOTH, HAVE_COLUMNS, STAGED_COLUMNS, Bits
+from meander.kernels.closure_walk import CURSOR, CUT_TIME, END_COLUMNS, OUT, Asked, walk_segments
+from meander.kernels.forest import Automaton
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
+from meander.kernels.pattern import MergedRows
+from meander.physical.plan import PathOp
+
+LEAST_PLACES = 256
+LEAST_EDGES = 256
+LEAST_STAGED = 1024
+
+# By name: type, columns.
+_BY_PLACE: dict[str, tuple[type, int]] = {
+    "place": (np.int32, PLACE_COLUMNS),
+    "have": (np.uint64, HAVE_COLUMNS),
+    "fresh": (np.uint64, BOTH),
+    "timed": (np.uint16, ROOTS),
+}
+
+
+def closure_moves(automaton: Automaton) -> Moves:
+    """The automaton as the closure reads it."""
+    moves = (automaton.relation_inverse, automaton.relation_from, automaton.relation_to)
+    return Moves(
+        automaton.relation_begin,
+        np.ascontiguousarray(np.stack(moves, axis=1)),
+        automaton.accepting,
+        np.array([*automaton.settings, *automaton.finals[:1]], np.int64),
+    )
+
+
+class Changed(NamedTuple):
+    """A batch as the walk takes it."""
+
+    rows: MergedRows
+    found: Array  # by row: the row of the window's graph
+    cut_instant: Array  # by row: whether something is deleted at its instant
+    expiries: Array  # by row of the window's graph: the expiry before the batch
+    upto: int
+
+
+class ClosureShare:
+    """The walk over one share of the roots."""
+
+    def __init__(
+        self, graph: WindowGraph, store: Store, moves: Moves, asked: Asked, name: str, lock: Lock
+    ) -> None:
+        self.graph, self.store, self.moves, self.asked, self.lock = graph, store, moves, asked, lock
+        self.prefix = f"{name} "
+        self._array("row", 0, np.int32, ROW_COLUMNS)
+        self._array("exp", 0, np.int64, 2)
+        self._array("lists", LISTS, np.int32, 0)
+        self._array("counts", COUNTS, np.int64)
+        self._array("number", 0, np.int32)
+        for name, (dtype, width) in _BY_PLACE.items():
+            self._array(name, LEAST_PLACES, dtype, width)
+        self._array("edge", LEAST_EDGES, np.int64, EDGE_COLUMNS)
+        self._array("out", LEAST_EDGES, np.int64, 4)
+        self._array("staged", LEAST_STAGED, np.int64, STAGED_COLUMNS)
+        self._array("ends", 0, np.int64, END_COLUMNS)
+        self._array("slots", 1, np.int64)
+        self._array("cursor", CURSOR, np.int64)
+        self.out = empty_rows(LEAST_STAGED)
+        self.bind()
+
+    def _array(self, name: str, length: int, dtype: type, width: int | None = None) -> None:
+        with self.lock:
+            self.store.array(self.prefix + name, length, dtype, width=width, scratch=True)
+
+    def _get(self, name: str) -> Array:
+        return self.store.arrays[self.prefix + name]
+
+    def _grow(self, name: str, length: int, fill: int = 0) -> None:
+        # The budget counts for all threads.
+        with self.lock:
+            self.store.grow(self.prefix + name, length, fill)
+
+    def bind(self) -> None:
+        get = self._get
+        self.segment = Segment(get("row"), get("exp"), get("lists"), get("counts"))
+        self.places = Places(get("number"), get("place"), get("edge"), get("out"))
+        self.bits = Bits(get("have"), get("fresh"), get("timed"))
+
+    def reserve_vertices(self, capacity: int) -> None:
+        states = int(self.moves.settings[0])
+        self._grow("number", capacity * states, -1)
+        if self.moves.settings[1] >= 0:
+            self._grow("ends", capacity, -1)
+        self.bind()
+
+    def walk(self, changed: Changed) -> Rows:
+        """What the batch changes for this share's roots."""
+        self._begin(changed)
+        cursor = self._get("cursor")
+        while True:
+            status = walk_segments(
+                changed.rows,
+                changed.found,
+                changed.cut_instant,
+                changed.upto,
+                self.segment,
+                self.places,
+                self.bits,
+                self._get("staged"),
+                self._get("ends"),
+                self._get("slots"),
+                self.moves,
+                self.asked,
+                self.out,
+                cursor,
+            )
+            done = int(cursor[OUT])
+            if status == DONE:
+                return first_rows(self.out, done)
+            if status == FULL_OUTPUT:
+                grown = empty_rows(2 * self.out.ts.size + self._get("staged").shape[0])
+                for column, old in zip(grown, self.out, strict=True):
+                    column[:done] = old[:done]
+                self.out = grown
+            elif status == FULL_SCRATCH:
+                self._grow_places()
+            else:
+                assert status == FULL_TABLE
+                self._grow("staged", 2 * self._get("staged").shape[0] + 2 * changed.rows.ts.size)
+
+    def _begin(self, changed: Changed) -> None:
+        """The rows that are valid before the batch, by expiry."""
+        graph = self.graph.graph
+        total = changed.expiries.size
+        if total > self.segment.row.shape[0]:
+            self._grow("row", 2 * total)
+            self._grow("exp", 2 * total)
+            self._array("lists", LISTS, np.int32, 2 * total)
+        self._grow("slots", min(changed.rows.ts.size, MOST_SEGMENT_ROWS) + 2)
+        self.bind()
+        row, exp, lists, counts = self.segment
+        for column, values in ((RELATION, graph.relation), (SRC, graph.src), (TRG, graph.trg)):
+            row[:total, column] = values[:total]
+        row[:total, SINCE] = -1
+        row[:total, MARKED] = 0
+        exp[:total, LO] = changed.expiries
+        exp[:total, HI] = changed.expiries
+        valid = np.flatnonzero(changed.expiries)
+        lists[0, : valid.size] = valid[np.argsort(changed.expiries[valid], kind="stable")]
+        counts[[CURRENT, FIRST, END]] = 0, 0, valid.size
+        cursor = self._get("cursor")
+        cursor[:] = 0
+        cursor[CUT_TIME] = -1
+
+    def _grow_places(self) -> None:
+        """Places and edges at once: either may have been what was short."""
+        for name in _BY_PLACE:
+            self._grow(name, 2 * self.places.place.shape[0])
+        for name in ("edge", "out"):
+            self._grow(name, 2 * self.places.edge.shape[0])
+        self.bind()
+
+
+class ClosureOperator:
+    """PATH, bit-parallel over 512 roots at a time and batched by slide.
+
+    `expiries`: whether expiries are asked for; else only starts (until FOREVER) and stops (as cuts) of answers.
+    `proved`: whether a path must be found that lasts as long as each row says.
+    """
+
+    def __init__(
+        self,
+        operator: PathOp,
+        graph: WindowGraph,
+        relations: Sequence[int],
+        store: Store,
+        *,
+        roots: Sequence[int],
+        expiries: bool = True,
+        proved: bool = False,
+        threads: int = 1,
+    ) -> None:
+        self.graph = graph
+        self.store = store
+        self.automaton = automaton_arrays(operator, relations, graph.relations)
+        self.expiries = expiries
+        self.clock = store.array("clock", 1, np.int64, -1)
+        settings = np.array([expiries, proved], np.int64)
+        asked_roots = np.array(sorted(roots), np.int32)
+        lock = Lock()
+        self.shares = [
+            ClosureShare(
+                graph,
+                store,
+                closure_moves(self.automaton),
+                Asked(asked_roots, np.array([share, threads], np.int64), settings),
+                f"share {share}",
+                lock,
+            )
+            for share in range(threads)
+        ]
+        self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def bind(self) -> None:
+        self.clock = self.store.arrays["clock"]
+        for share in self.shares:
+            share.bind()
+
+    @property
+    def rows(self) -> int:
+        """Answers are not kept."""
+        return 0
+
+    def reserve_vertices(self, capacity: int) -> None:
+        for share in self.shares:
+            share.reserve_vertices(capacity)
+
+    def process(self, rows: MergedRows, upto: int) -> Rows:
+        """The pairs whose expiry (or whose holding at all) the changes of the inputs, and time, move."""
+        horizon = int(self.clock[0])
+        self.clock[0] = upto
+        if rows.ts.size == 0 and self.expiries:
+            return NO_ROWS
+        changed = self._changed(rows, horizon, upto)
+        if self.pool is None:
+            return self.shares[0].walk(changed)
+        return merge_rows(list(self.pool.map(lambda share: share.walk(changed), self.shares)))
+
+    def _changed(self, rows: MergedRows, horizon: int, upto: int) -> Changed:
+        graph = self.graph.graph
+        rows = MergedRows(*(np.ascontiguousarray(column) for column in rows))
+        found = np.empty(rows.ts.size, np.int32)
+        find_rows(graph, rows, found)
+        cuts = rows.op < 0
+        cut_instant = np.isin(rows.ts, rows.ts[cuts]) if cuts.any() else cuts
+        total, undone = int(graph.counts[ROWS]), int(graph.counts[UNDONE])
+        expiries = graph.exp[:total].copy()
+        # The oldest comes last, and so is what stays.
+        expiries[graph.undo_row[:undone][::-1]] = graph.undo_exp[:undone][::-1]
+        valid = (expiries > horizon) & (self.automaton.reads[graph.relation[:total]] != 0)
+        return Changed(rows, found, cut_instant, np.where(valid, expiries, 0), upto)
+
+    def mark(self, horizon: int, live: Array) -> None:
+        """The vertices of valid paths are those of valid edges: the graph marks them."""
+
+
+def merge_rows(parts: Sequence[Rows]) -> Rows:
+    """Several outputs, each in order of time, as one."""
+    merged = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    order = np.argsort(merged.ts, kind="stable")
+    return Rows(*(column[order] for column in merged))

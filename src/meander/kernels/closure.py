@@ -1,0 +1,356 @@
+"""PATH by slide-batched closure: what it works on, and the subgraph that a segment's changes can touch.
+
+Between two instants at which an input edge expires the graph only grows: that stretch of a batch is a *segment*.
+Within it each edge has two expiries, `lo` and `hi`: before and after the segment's rows (for a deletion: after
+and before it). An answer's expiry is the level at which its bit arrives when edges are let in by expiry, latest
+first; letting both graphs flow at once, a bit that arrives by `hi` and has not arrived by `lo` is an answer
+that the segment has lengthened. So nothing about answers is kept between two segments: the window's graph says
+all, any vertex may share a block with any other, and only the roots that reach a changed edge are walked.
+
+A *place* is a (vertex, state) pair with a number of its own in the segment at hand. An edge of the subgraph is
+an input edge read by one move of the automaton.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from meander.kernels.graph import DONE, FULL_SCRATCH, Graph, find_row
+from meander.kernels.jit import Array, kernel
+from meander.kernels.paths import is_root
+from meander.kernels.pattern import MergedRows
+
+WORDS = 8
+ROOTS = 64 * WORDS  # roots a block: one bit each
+MOST_SEGMENT_ROWS = 65_535  # a row's place in its segment fits 16 bits
+
+# Flags of a place: it reaches a changed edge; it is reached over one; it keeps answers that may change; it reaches
+# a place that bears on those.
+BEFORE, BEYOND, MOVED, TOWARDS = 1, 2, 4, 8
+
+# Places in `Segment.counts`.
+CURRENT, FIRST, END, NEXT_END, CHANGED, PLACES, EDGES, LOWERED, ROOTED, STAGED = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+COUNTS = 10
+
+# Columns of `Segment.row`: the edge, where in the segment it became valid (-1: before), whether it changes.
+RELATION, SRC, TRG, SINCE, MARKED = 0, 1, 2, 3, 4
+ROW_COLUMNS = 5
+# Columns of `Segment.exp`: both are the expiry itself where nothing is under way.
+LO, HI = 0, 1
+# Lists of `Segment.lists`: valid rows by expiry, before and after the changes (which is which: CURRENT), the
+# changed rows, and two to work in.
+CHANGES, SORTING, SPARE = 2, 3, 4
+LISTS = 5
+
+# Columns of `Places.place`: vertex * states + state; flags; the place that keeps the answer bits of the vertex,
+# or -1 (not accepting); its lists of edges; then four that are lists or marks of their own.
+KEY, FLAGS, ANSWER, BEGIN_OUT, END_OUT, BEGIN_IN, QUEUED, TOUCHED, ROOT, QUEUE, LISTED = range(11)
+PLACE_COLUMNS = 11
+# Columns of `Places.edge`, edges by `hi`, latest first; then three lists: those into a place (later: those kept),
+# those out of it, and those with another `lo`, by it, latest first.
+SOURCE, TARGET, ROW, EDGE_LO, EDGE_HI, INTO, OUT_OF, LOWER = range(8)
+EDGE_COLUMNS = 8
+# Columns of `Places.out`: what a walk needs of the edges out of a place.
+TO, TO_SINCE, TO_LO, TO_HI = 0, 1, 2, 3
+# Columns of `Moves.moves`, and places in its `settings`.
+INVERSE, FROM, MOVE_TO = 0, 1, 2
+
+
+class Segment(NamedTuple):
+    """The valid input edges by row of the window's graph, and the changes of the segment at hand."""
+
+    row: Array
+    exp: Array
+    lists: Array
+    counts: Array
+
+
+class Places(NamedTuple):
+    """The subgraph: `number` finds a place by its key, or -1."""
+
+    number: Array
+    place: Array
+    edge: Array
+    out: Array
+
+
+class Moves(NamedTuple):
+    """The automaton's moves by relation; `settings` is [states, the empty path's or -1, first accepting state]."""
+
+    begin: Array
+    moves: Array
+    accepting: Array
+    settings: Array
+
+
+@kernel
+def find_rows(graph: Graph, rows: MergedRows, found: Array) -> None:
+    """The graph's rows of the edges that a batch changes."""
+    for i in range(rows.ts.size):
+        found[i] = find_row(graph, rows.relation[i], rows.src[i], rows.trg[i])
+
+
+@kernel
+def sort_rows(lists: Array, size: int, exp: Array, column: int) -> None:
+    """Sort the rows in SORTING by expiry, earliest first, by merging runs."""
+    ordered = True
+    for i in range(1, size):
+        if exp[lists[SORTING, i - 1], column] > exp[lists[SORTING, i], column]:
+            ordered = False
+            break
+    width = size if ordered else 1
+    while width < size:
+        begin = 0
+        while begin < size:
+            middle, end = min(begin + width, size), min(begin + 2 * width, size)
+            left, right = begin, middle
+            for at in range(begin, end):
+                if left < middle and (
+                    right >= end or exp[lists[SORTING, left], column] <= exp[lists[SORTING, right], column]
+                ):
+                    lists[SPARE, at] = lists[SORTING, left]
+                    left += 1
+                else:
+                    lists[SPARE, at] = lists[SORTING, right]
+                    right += 1
+            begin = end
+        for i in range(size):
+            lists[SORTING, i] = lists[SPARE, i]
+        width *= 2
+
+
+@kernel
+def order_changes(segment: Segment, column: int, time: int) -> None:
+    """Make the other order of the valid rows: the changed ones at their new places, by LO or HI."""
+    counts, lists, exp = segment.counts, segment.lists, segment.exp
+    now, following = counts[CURRENT], 1 - counts[CURRENT]
+    size = 0
+    for i in range(counts[CHANGED]):
+        if exp[lists[CHANGES, i], column] > time:
+            lists[SORTING, size] = lists[CHANGES, i]
+            size += 1
+    sort_rows(lists, size, exp, column)
+    kept = 0
+    j = 0
+    for i in range(counts[FIRST], counts[END]):
+        row = lists[now, i]
+        if segment.row[row, MARKED]:
+            continue
+        while j < size and exp[lists[SORTING, j], column] < exp[row, column]:
+            lists[following, kept] = lists[SORTING, j]
+            kept += 1
+            j += 1
+        lists[following, kept] = row
+        kept += 1
+    while j < size:
+        lists[following, kept] = lists[SORTING, j]
+        kept += 1
+        j += 1
+    counts[NEXT_END] = kept
+
+
+@kernel
+def number_place(places: Places, key: int, counts: Array) -> int:
+    """The place of a (vertex, state) pair. Needs room for one."""
+    place = places.number[key]
+    if place < 0:
+        place = counts[PLACES]
+        counts[PLACES] = place + 1
+        places.number[key] = place
+        places.place[place, KEY] = key
+    return place
+
+
+@kernel
+def forget_places(places: Places, counts: Array) -> None:
+    for place in range(counts[PLACES]):
+        places.number[places.place[place, KEY]] = -1
+    counts[PLACES] = 0
+
+
+@kernel
+def list_edges(places: Places, end: int, begin: int, listed: int, counts: Array) -> None:
+    """List the edges by one of their ends (a column), each list in the order of the edges."""
+    place, edge = places.place, places.edge
+    for i in range(counts[PLACES] + 1):
+        place[i, begin] = 0
+    for i in range(counts[EDGES]):
+        place[edge[i, end] + 1, begin] += 1
+    for i in range(counts[PLACES]):
+        place[i + 1, begin] += place[i, begin]
+    for i in range(counts[EDGES]):
+        at = place[edge[i, end], begin]
+        edge[at, listed] = i
+        place[edge[i, end], begin] = at + 1
+    for i in range(counts[PLACES], 0, -1):
+        place[i, begin] = place[i - 1, begin]
+    place[0, begin] = 0
+
+
+@kernel
+def flag_places(places: Places, begin: int, listed: int, other_end: int, flag: int, size: int) -> None:
+    """Flag all that is connected, over the lists of one kind, to the places in the queue."""
+    place = places.place
+    head, tail = 0, size
+    while head < tail:
+        one = place[head, QUEUE]
+        head += 1
+        for at in range(place[one, begin], place[one + 1, begin]):
+            other = places.edge[places.edge[at, listed], other_end]
+            if place[other, FLAGS] & flag == 0:
+                place[other, FLAGS] |= flag
+                place[tail, QUEUE] = other
+                tail += 1
+
+
+@kernel
+def seed_flags(segment: Segment, places: Places, flag: int) -> int:
+    """Flag and queue the tails (BEFORE) or heads (BEYOND) of the changed edges."""
+    size = 0
+    for edge in range(segment.counts[EDGES]):
+        if segment.row[places.edge[edge, ROW], MARKED] == 1:
+            place = places.edge[edge, SOURCE] if flag == BEFORE else places.edge[edge, TARGET]
+            if places.place[place, FLAGS] & flag == 0:
+                places.place[place, FLAGS] |= flag
+                places.place[size, QUEUE] = place
+                size += 1
+    return size
+
+
+@kernel
+def build_places(
+    segment: Segment,
+    places: Places,
+    automaton: Moves,
+    roots: Array,
+    share: Array,
+    hi_order: int,
+    by_level: bool,
+) -> int:
+    """The subgraph that the changed edges can touch, and the roots among it that fall to this share.
+
+    `order[hi_order]` has the valid rows by `hi`. Without `by_level` all expiries are one level.
+    """
+    counts = segment.counts
+    states = automaton.settings[0]
+    forget_places(places, counts)
+    first = counts[FIRST] if hi_order == counts[CURRENT] else 0
+    end = counts[END] if hi_order == counts[CURRENT] else counts[NEXT_END]
+    edge = 0
+    for at in range(end - 1, first - 1, -1):
+        row = segment.lists[hi_order, at]
+        relation = segment.row[row, RELATION]
+        segment.lists[SORTING, row] = edge
+        for move in range(automaton.begin[relation], automaton.begin[relation + 1]):
+            if edge == places.edge.shape[0] or counts[PLACES] + 3 > places.place.shape[0]:
+                return FULL_SCRATCH
+            inverse = automaton.moves[move, INVERSE]
+            tail = segment.row[row, TRG] if inverse else segment.row[row, SRC]
+            head = segment.row[row, SRC] if inverse else segment.row[row, TRG]
+            places.edge[edge, SOURCE] = number_place(
+                places, tail * states + automaton.moves[move, FROM], counts
+            )
+            places.edge[edge, TARGET] = number_place(
+                places, head * states + automaton.moves[move, MOVE_TO], counts
+            )
+            places.edge[edge, ROW] = row
+            places.edge[edge, EDGE_LO] = segment.exp[row, LO] if by_level else min(segment.exp[row, LO], 1)
+            places.edge[edge, EDGE_HI] = segment.exp[row, HI] if by_level else min(segment.exp[row, HI], 1)
+            edge += 1
+    counts[EDGES] = edge
+    # Answers of a vertex are kept at its place in the first accepting state.
+    total = counts[PLACES]
+    if 2 * total >= places.place.shape[0]:
+        return FULL_SCRATCH
+    for place in range(total):
+        key = places.place[place, KEY]
+        places.place[place, ANSWER] = -1
+        if automaton.accepting[key % states]:
+            places.place[place, ANSWER] = number_place(
+                places, key // states * states + automaton.settings[2], counts
+            )
+    for place in range(total, counts[PLACES]):
+        places.place[place, ANSWER] = place
+    for place in range(counts[PLACES]):
+        places.place[place, FLAGS] = 0
+    list_edges(places, SOURCE, BEGIN_OUT, OUT_OF, counts)
+    list_edges(places, TARGET, BEGIN_IN, INTO, counts)
+    size = seed_flags(segment, places, BEFORE)
+    flag_places(places, BEGIN_IN, INTO, SOURCE, BEFORE, size)
+    size = seed_flags(segment, places, BEYOND)
+    flag_places(places, BEGIN_OUT, OUT_OF, TARGET, BEYOND, size)
+    for place in range(counts[PLACES]):
+        if places.place[place, FLAGS] & BEYOND and places.place[place, ANSWER] >= 0:
+            places.place[places.place[place, ANSWER], FLAGS] |= MOVED
+    size = 0
+    for place in range(counts[PLACES]):
+        answer = places.place[place, ANSWER]
+        if answer >= 0 and places.place[answer, FLAGS] & MOVED:
+            places.place[place, FLAGS] |= TOWARDS
+            places.place[size, QUEUE] = place
+            size += 1
+    flag_places(places, BEGIN_IN, INTO, SOURCE, TOWARDS, size)
+    prune_lists(segment, places)
+    counts[LOWERED] = 0
+    if by_level:
+        list_lowered(segment, places, automaton, 1 - hi_order)
+    list_roots(places, states, roots, share, counts)
+    return DONE
+
+
+@kernel
+def prune_lists(segment: Segment, places: Places) -> None:
+    """Keep the edges that bear on answers that may change, in the lists out of places and in the order by `hi`."""
+    counts = segment.counts
+    at = 0
+    for place in range(counts[PLACES]):
+        begin, end = places.place[place, BEGIN_OUT], places.place[place + 1, BEGIN_OUT]
+        places.place[place, BEGIN_OUT] = at
+        if places.place[place, FLAGS] & TOWARDS:
+            for i in range(begin, end):
+                edge = places.edge[i, OUT_OF]
+                if places.place[places.edge[edge, TARGET], FLAGS] & TOWARDS:
+                    places.out[at, TO] = places.edge[edge, TARGET]
+                    places.out[at, TO_SINCE] = segment.row[places.edge[edge, ROW], SINCE]
+                    places.out[at, TO_LO] = places.edge[edge, EDGE_LO]
+                    places.out[at, TO_HI] = places.edge[edge, EDGE_HI]
+                    at += 1
+        places.place[place, END_OUT] = at
+    kept = 0
+    for edge in range(counts[EDGES]):
+        if places.place[places.edge[edge, TARGET], FLAGS] & TOWARDS:
+            places.edge[kept, INTO] = edge
+            kept += 1
+    counts[EDGES] = kept
+
+
+@kernel
+def list_lowered(segment: Segment, places: Places, automaton: Moves, lo_order: int) -> None:
+    """The changed edges that are valid by `lo` too, latest first."""
+    counts = segment.counts
+    first = counts[FIRST] if lo_order == counts[CURRENT] else 0
+    end = counts[END] if lo_order == counts[CURRENT] else counts[NEXT_END]
+    size = 0
+    for at in range(end - 1, first - 1, -1):
+        row = segment.lists[lo_order, at]
+        if segment.row[row, MARKED]:
+            relation = segment.row[row, RELATION]
+            moves = automaton.begin[relation + 1] - automaton.begin[relation]
+            for move in range(moves):
+                places.edge[size, LOWER] = segment.lists[SORTING, row] + move
+                size += 1
+    counts[LOWERED] = size
+
+
+@kernel
+def list_roots(places: Places, states: int, roots: Array, share: Array, counts: Array) -> None:
+    """The roots from which a changed edge is reached: those of this share, among those asked for."""
+    # A root stays with its share: what two steps of one instant say of a pair keeps its order.
+    size = 0
+    for place in range(counts[PLACES]):
+        if places.place[place, FLAGS] & BEFORE and places.place[place, KEY] % states == 0:
+            vertex = places.place[place, KEY] // states
+            if vertex % share[1] == share[0] and is_root(roots, vertex):
+                places.place[size, ROOT] = place
+                size += 1
+    counts[ROOTED] = size

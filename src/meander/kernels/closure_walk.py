@@ -1,0 +1,362 @@
+"""The walk of the slide-batched closure over a batch: segment by segment, each in phases that can be resumed.
+
+A step either lets the graph grow by the rows of a segment, cuts what an instant's deletions cut, or, where only
+starts and stops of answers are asked for, takes out what expires at one instant. Each marks the rows that it
+changes, builds the subgraph that they touch, walks the blocks of its roots, and hands out what they staged in
+order of time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from meander.kernels.closure import (
+    CHANGED,
+    CHANGES,
+    CURRENT,
+    END,
+    FIRST,
+    HI,
+    LO,
+    MARKED,
+    MOST_SEGMENT_ROWS,
+    NEXT_END,
+    ROOTED,
+    ROOTS,
+    SINCE,
+    SRC,
+    STAGED,
+    TRG,
+    Moves,
+    Places,
+    Segment,
+    build_places,
+    order_changes,
+)
+from meander.kernels.closure_flow import (
+    STAGED_EXP,
+    STAGED_ROW,
+    STAGED_SRC,
+    STAGED_TRG,
+    Bits,
+    walk_block,
+)
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
+from meander.kernels.jit import Array, kernel
+from meander.kernels.paths import is_root
+from meander.kernels.pattern import MergedRows
+
+FOREVER = 2**62
+
+# Places in `cursor`.
+NEXT_ROW, OUT, PHASE, BLOCK, CUT_TIME, LAST, KIND, TIME, SPLIT, STEPS, BLOCKS = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+)
+CURSOR = 11
+# Phases of a step.
+START, BUILD, FLOW, FINISH = 0, 1, 2, 3
+# Kinds of a step.
+GROW, CUT, EXPIRE = 0, 1, 2
+
+
+class Asked(NamedTuple):
+    """What is asked for; `settings` is [expiries, not only starts and stops; paths]."""
+
+    roots: Array  # the only roots; empty: all
+    share: Array  # [which, of how many] shares of the roots
+    settings: Array
+
+
+# Columns of `ends`, for the empty path: by vertex, the largest expiry over its edges by `lo` and `hi` (-1: not looked
+# at), and the row of the segment that first touched it.
+FIRST_SINCE = 2
+END_COLUMNS = 3
+
+
+@kernel
+def first_row(segment: Segment) -> int:
+    """The row that expires first."""
+    return segment.lists[segment.counts[CURRENT], segment.counts[FIRST]]
+
+
+@kernel
+def mark_row(segment: Segment, row: int, how: int) -> None:
+    """Note that a row changes: 1 where that may move answers, 2 where it only lasts longer or shorter."""
+    if segment.row[row, MARKED] == 0:
+        segment.lists[CHANGES, segment.counts[CHANGED]] = row
+        segment.counts[CHANGED] += 1
+    if segment.row[row, MARKED] != 1:
+        segment.row[row, MARKED] = how
+
+
+@kernel
+def take_growth(
+    rows: MergedRows, found: Array, cut_instant: Array, segment: Segment, cursor: Array, by_level: bool
+) -> None:
+    """Take rows until something expires or is cut, and set the expiries of their edges before and after."""
+    counts = segment.counts
+    begin = cursor[NEXT_ROW]
+    time = rows.ts[begin]
+    bound = FOREVER
+    if counts[FIRST] < counts[END]:
+        bound = segment.exp[first_row(segment), HI]
+    at = begin
+    while at < rows.ts.size and at - begin < MOST_SEGMENT_ROWS and rows.ts[at] < bound:
+        if cut_instant[at] and rows.ts[at] != cursor[CUT_TIME]:
+            break
+        if rows.op[at] > 0:
+            row, exp = found[at], rows.exp[at]
+            bound = min(bound, exp)
+            if segment.row[row, MARKED] == 0:
+                held = segment.exp[row, HI] > time
+                segment.exp[row, LO] = segment.exp[row, HI] if held else 0
+                segment.row[row, SINCE] = -1 if held else at - begin
+                mark_row(segment, row, 2 if held and not by_level else 1)
+            segment.exp[row, HI] = exp
+        at += 1
+    cursor[LAST] = at - 1
+    cursor[SPLIT] = bound
+    order_changes(segment, HI, time)
+
+
+@kernel
+def take_cuts(rows: MergedRows, found: Array, segment: Segment, cursor: Array, by_level: bool) -> None:
+    """Take the deletions of one instant."""
+    at = cursor[NEXT_ROW]
+    time = rows.ts[at]
+    while at < rows.ts.size and rows.ts[at] == time:
+        row = found[at]
+        if rows.op[at] < 0 and row >= 0 and segment.exp[row, HI] > time:
+            left = rows.exp[at] if rows.exp[at] > time else 0
+            segment.exp[row, LO] = left
+            mark_row(segment, row, 2 if left > 0 and not by_level else 1)
+        at += 1
+    cursor[CUT_TIME] = time
+    cursor[LAST] = cursor[NEXT_ROW]
+    order_changes(segment, LO, time)
+
+
+@kernel
+def take_expiring(segment: Segment, cursor: Array, time: int) -> None:
+    """Take out what expires at `time`."""
+    counts = segment.counts
+    for i in range(counts[FIRST], counts[END]):
+        row = segment.lists[counts[CURRENT], i]
+        if segment.exp[row, HI] > time:
+            break
+        segment.exp[row, LO] = 0
+        mark_row(segment, row, 1)
+    order_changes(segment, LO, time)
+
+
+@kernel
+def take_step(
+    rows: MergedRows,
+    found: Array,
+    cut_instant: Array,
+    upto: int,
+    segment: Segment,
+    by_level: bool,
+    cursor: Array,
+) -> bool:
+    """The next step of the batch; False where there is none."""
+    counts = segment.counts
+    left = cursor[NEXT_ROW] < rows.ts.size
+    time = rows.ts[cursor[NEXT_ROW]] if left else upto
+    if by_level:
+        while counts[FIRST] < counts[END]:
+            row = first_row(segment)
+            if segment.exp[row, HI] > time:
+                break
+            segment.exp[row, LO] = 0
+            segment.exp[row, HI] = 0
+            counts[FIRST] += 1
+    elif counts[FIRST] < counts[END]:
+        exp = segment.exp[first_row(segment), HI]
+        if exp <= time:
+            cursor[KIND], cursor[TIME], cursor[LAST] = EXPIRE, exp, cursor[NEXT_ROW]
+            take_expiring(segment, cursor, exp)
+            return True
+    if not left:
+        return False
+    cursor[TIME] = time
+    if cut_instant[cursor[NEXT_ROW]] and cursor[CUT_TIME] != time:
+        cursor[KIND] = CUT
+        take_cuts(rows, found, segment, cursor, by_level)
+    else:
+        cursor[KIND] = GROW
+        take_growth(rows, found, cut_instant, segment, cursor, by_level)
+    return True
+
+
+@kernel
+def stage_empty(
+    segment: Segment, ends: Array, staged: Array, roots: Array, hi_order: int, by_level: bool, cursor: Array
+) -> None:
+    """Stage the empty paths that start, stop or change: those of the ends of changed edges. Needs room for all."""
+    counts = segment.counts
+    for i in range(counts[CHANGED]):
+        row = segment.lists[CHANGES, i]
+        for vertex in (segment.row[row, SRC], segment.row[row, TRG]):
+            if ends[vertex, LO] < 0:
+                ends[vertex, LO] = 0
+                ends[vertex, HI] = 0
+                ends[vertex, FIRST_SINCE] = segment.row[row, SINCE]
+    first = counts[FIRST] if hi_order == counts[CURRENT] else 0
+    end = counts[END] if hi_order == counts[CURRENT] else counts[NEXT_END]
+    for i in range(first, end):
+        row = segment.lists[hi_order, i]
+        for vertex in (segment.row[row, SRC], segment.row[row, TRG]):
+            if ends[vertex, LO] >= 0:
+                ends[vertex, LO] = max(ends[vertex, LO], segment.exp[row, LO])
+                ends[vertex, HI] = max(ends[vertex, HI], segment.exp[row, HI])
+    last = cursor[LAST] - cursor[NEXT_ROW]
+    for i in range(counts[CHANGED]):
+        row = segment.lists[CHANGES, i]
+        for vertex in (segment.row[row, SRC], segment.row[row, TRG]):
+            lo, hi = ends[vertex, LO], ends[vertex, HI]
+            ends[vertex, LO] = -1
+            if lo < 0 or lo == hi or (lo > 0 and not by_level) or not is_root(roots, vertex):
+                continue
+            at = counts[STAGED]
+            counts[STAGED] = at + 1
+            staged[at, STAGED_SRC] = vertex
+            staged[at, STAGED_TRG] = vertex
+            if cursor[KIND] == GROW:
+                staged[at, STAGED_EXP] = hi
+                staged[at, STAGED_ROW] = ends[vertex, FIRST_SINCE] if lo == 0 else last
+            else:
+                staged[at, STAGED_EXP] = lo if lo > 0 else cursor[TIME]
+                staged[at, STAGED_ROW] = 0
+
+
+@kernel
+def hand_out(
+    rows: MergedRows, staged: Array, slots: Array, by_level: bool, out: Rows, cursor: Array, size: int
+) -> None:
+    """Put what is staged into the output, in order of time (`slots`: by row of the segment). Needs room for all."""
+    base = cursor[OUT]
+    cursor[OUT] = base + size
+    if cursor[KIND] != GROW:
+        for i in range(size):
+            out.src[base + i] = staged[i, STAGED_SRC]
+            out.trg[base + i] = staged[i, STAGED_TRG]
+            out.ts[base + i] = cursor[TIME]
+            out.exp[base + i] = staged[i, STAGED_EXP]
+            out.op[base + i] = -1
+        return
+    begin, total = cursor[NEXT_ROW], cursor[LAST] - cursor[NEXT_ROW] + 1
+    for row in range(total + 1):
+        slots[row] = 0
+    for i in range(size):
+        slots[staged[i, STAGED_ROW] + 1] += 1
+    for row in range(total):
+        slots[row + 1] += slots[row]
+    for i in range(size):
+        row = staged[i, STAGED_ROW]
+        at = base + slots[row]
+        slots[row] += 1
+        out.src[at] = staged[i, STAGED_SRC]
+        out.trg[at] = staged[i, STAGED_TRG]
+        out.ts[at] = rows.ts[begin + row]
+        out.exp[at] = staged[i, STAGED_EXP] if by_level else FOREVER
+        out.op[at] = 1
+
+
+@kernel
+def finish_step(segment: Segment, cursor: Array) -> None:
+    """The changes are made: both expiries of a row are one again."""
+    counts = segment.counts
+    for i in range(counts[CHANGED]):
+        row = segment.lists[CHANGES, i]
+        if cursor[KIND] == GROW:
+            segment.exp[row, LO] = segment.exp[row, HI]
+        else:
+            segment.exp[row, HI] = segment.exp[row, LO]
+        segment.row[row, MARKED] = 0
+        segment.row[row, SINCE] = -1
+    counts[CHANGED] = 0
+    counts[CURRENT] = 1 - counts[CURRENT]
+    counts[FIRST] = 0
+    counts[END] = counts[NEXT_END]
+    if cursor[KIND] == GROW:
+        cursor[NEXT_ROW] = cursor[LAST] + 1
+    cursor[PHASE] = START
+
+
+@kernel
+def walk_segments(
+    rows: MergedRows,
+    found: Array,
+    cut_instant: Array,
+    upto: int,
+    segment: Segment,
+    places: Places,
+    bits: Bits,
+    staged: Array,
+    ends: Array,
+    slots: Array,
+    automaton: Moves,
+    asked: Asked,
+    out: Rows,
+    cursor: Array,
+) -> int:
+    """Walk a batch of changes, then let time advance to `upto`.
+
+    Returns DONE, or what is full: FULL_SCRATCH for places, FULL_TABLE for what is staged, FULL_OUTPUT; called
+    again with that room, it goes on where it stopped.
+    """
+    counts = segment.counts
+    by_level = asked.settings[0] != 0
+    while True:
+        if cursor[PHASE] == START:
+            if not take_step(rows, found, cut_instant, upto, segment, by_level, cursor):
+                return DONE
+            cursor[PHASE] = BUILD
+        hi_order = 1 - counts[CURRENT] if cursor[KIND] == GROW else counts[CURRENT]
+        if cursor[PHASE] == BUILD:
+            status = build_places(segment, places, automaton, asked.roots, asked.share, hi_order, by_level)
+            if status != DONE:
+                return FULL_SCRATCH
+            cursor[PHASE], cursor[BLOCK] = FLOW, 0
+            counts[STAGED] = 0
+            cursor[STEPS] += 1
+        if cursor[PHASE] == FLOW:
+            last = cursor[LAST] - cursor[NEXT_ROW]
+            split = cursor[SPLIT] if asked.settings[1] else 0
+            while cursor[BLOCK] * ROOTS < counts[ROOTED]:
+                status = walk_block(
+                    segment,
+                    places,
+                    bits,
+                    staged,
+                    automaton,
+                    cursor[BLOCK],
+                    last,
+                    split,
+                    cursor[KIND] != GROW,
+                    cursor[TIME],
+                )
+                if status != DONE:
+                    return FULL_TABLE
+                cursor[BLOCK] += 1
+                cursor[BLOCKS] += 1
+            if automaton.settings[1] >= 0 and asked.share[0] == 0:
+                if counts[STAGED] + 2 * counts[CHANGED] > staged.shape[0]:
+                    return FULL_TABLE
+                stage_empty(segment, ends, staged, asked.roots, hi_order, by_level, cursor)
+            cursor[PHASE] = FINISH
+        if cursor[OUT] + counts[STAGED] > out.ts.size:
+            return FULL_OUTPUT
+        hand_out(rows, staged, slots, by_level, out, cursor, counts[STAGED])
+        finish_step(segment, cursor)

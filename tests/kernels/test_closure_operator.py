@@ -1,0 +1,101 @@
+"""The slide-batched closure where its ways differ: shares of the roots, tables that start too small, many roots."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import Any
+
+import pytest
+
+import meander
+from judge import judge
+from meander.dataflow import closure
+from meander.dataflow.dataflow import Dataflow
+from oracle import expect
+from querytext import read_query
+
+EXPRESSIONS = ("a+", "a*", "(a/b*)", "(a|^b)*", "((a|b)/c*)+", "(a/a+)")
+
+
+def draw_edges(seed: int, *, deletions: float) -> list[tuple[Any, ...]]:
+    """Forty edges over five vertices, in order of time; some delete an earlier one."""
+    chance = random.Random(seed)
+    edges: list[tuple[Any, ...]] = []
+    time = 0
+    for _ in range(40):
+        time += chance.choice((0, 0, 1, 2))
+        if edges and chance.random() < deletions:
+            edges.append((*chance.choice(edges)[:3], time, "-"))
+        else:
+            edges.append((str(chance.randrange(5)), chance.choice("abc"), str(chance.randrange(5)), time))
+    return edges
+
+
+def hold_law(text: str, edges: list[tuple[Any, ...]], mode: str) -> None:
+    answers = meander.run(text, edges, mode=mode, path_operator="closure")
+    judge(answers, expect(read_query(text), {"s": edges}, 0), mode=mode, paths=False)
+
+
+@pytest.mark.parametrize("mode", ["intervals", "changes"])
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_threads_that_share_the_roots_give_the_same_answers(
+    expression: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("meander.api.Dataflow", partial(Dataflow, threads=3))
+    text = f"STREAM s WINDOW 9 SLIDE 3\nAnswer(x, y) <- {expression}(x, y) as P."
+    hold_law(text, draw_edges(1, deletions=0.1), mode)
+
+
+@pytest.mark.parametrize("mode", ["intervals", "changes"])
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_a_table_that_is_full_grows_and_nothing_is_lost(
+    expression: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table in ("LEAST_PLACES", "LEAST_EDGES", "LEAST_STAGED"):
+        monkeypatch.setattr(closure, table, 2)
+    text = f"STREAM s WINDOW 9 SLIDE 3\nAnswer(x, y) <- {expression}(x, y) as P."
+    hold_law(text, draw_edges(2, deletions=0.1), mode)
+
+
+@pytest.mark.parametrize("mode", ["intervals", "changes"])
+def test_more_roots_than_a_block_has_bits(mode: str) -> None:
+    """Seven hundred vertices lead into a cycle, which breaks and closes again."""
+    edges: list[tuple[Any, ...]] = [(f"v{i}", "a", "x", 1) for i in range(700)]
+    edges += [("x", "a", "y", 2), ("y", "a", "x", 5), ("x", "a", "y", 12), ("x", "a", "y", 14, "-")]
+    answers = list(
+        meander.run(
+            "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y).", edges, mode=mode, path_operator="closure"
+        )
+    )
+    to_y = [one for one in answers if one["src"] == "v699" and one["trg"] == "y"]
+    if mode == "changes":
+        assert [(one["op"], one["ts"]) for one in to_y] == [("+", 2), ("-", 11)]
+    else:
+        assert [(one["op"], one["ts"], one["exp"]) for one in to_y] == [("+", 2, 11)]
+    assert len({(one["src"], one["trg"]) for one in answers}) == 2 * 702
+
+
+def test_a_component_that_stays_costs_no_output_when_changes_are_asked_for() -> None:
+    """A ring whose edges arrive again and again before they expire: what holds already is never said twice."""
+    ring = [(i, "a", (i + 1) % 6, time) for time in range(0, 60, 5) for i in range(6)]
+    answers = list(
+        meander.run(
+            "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y).", ring, mode="changes", path_operator="closure"
+        )
+    )
+    assert len(answers) == 2 * 36
+    assert {one["ts"] for one in answers} == {0, 65}
+
+
+def test_extensions_within_a_slide_are_one_record() -> None:
+    """A pair joined by two edges of the same slide is handed out once, from its first instant to its last."""
+    edges = [("u", "a", "v", 11), ("v", "a", "w", 12), ("u", "a", "w", 13), ("u", "a", "v", 14)]
+    answers = meander.run(
+        "STREAM s WINDOW 20 SLIDE 10\nAnswer(x, y) <- a+(x, y).", edges, path_operator="closure"
+    )
+    assert sorted((one["src"], one["trg"], one["ts"], one["exp"]) for one in answers) == [
+        ("u", "v", 11, 30),
+        ("u", "w", 12, 30),
+        ("v", "w", 12, 30),
+    ]
