@@ -11,33 +11,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import meander
 from engine_runs import Run, dataflow_of, edges_of, planned, processed, steps_of
 from meander.dataflow.edges import INFINITY
 from meander.dataflow.ingest import Ingest
 from meander.errors import StateError
+from meander.physical.plan import PhysicalPlan
 from strategies import Case, cases
 
 CLOSURE = "STREAM s WINDOW 10 SLIDE 2\nAnswer(x, y) <- (a/b*)(x, y)."
 EDGES = [("u", "a", "v", 1), ("v", "b", "w", 2), ("w", "b", "x", 4), ("u", "a", "w", 7), ("x", "b", "y", 9)]
 
 drawn = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
-def run_of(case: Case, path_operator: str, folder: Path | None = None) -> Run:
-    plan = None if case.plan is None else case.plan % len(meander.plans(case.text))
+def run_of(case: Case, plan: PhysicalPlan, folder: Path | None = None) -> Run:
     return Run(
-        planned(case.text, paths=case.paths, path_operator=path_operator, plan=plan),
-        tuple(case.streams),
-        lateness=case.lateness,
-        folder=folder,
-        mode=case.mode,
-        paths=case.paths,
+        plan, tuple(case.streams), lateness=case.lateness, folder=folder, mode=case.mode, paths=case.paths
     )
 
 
@@ -49,13 +43,15 @@ def test_a_restored_run_goes_on_as_if_nothing_had_happened(
 ) -> None:
     steps = steps_of(case.streams, batch_rows)
     done = round(cut * len(steps))
+    number = None if case.plan is None else 0
+    plan = planned(case.text, paths=case.paths, path_operator=path_operator, plan=number)
     with TemporaryDirectory() as folder:
-        first = run_of(case, path_operator, Path(folder, "first") if in_files else None)
+        first = run_of(case, plan, Path(folder, "first") if in_files else None)
         for step in steps[:done]:
             first.feed(step)
         snapshot = first.snapshot()
         uninterrupted = [first.feed(step) for step in steps[done:]]
-        second = run_of(case, path_operator, Path(folder, "second") if in_files else None)
+        second = run_of(case, plan, Path(folder, "second") if in_files else None)
         second.restore(snapshot)
         assert [second.feed(step) for step in steps[done:]] == uninterrupted
         assert second.dataflow.figures() == first.dataflow.figures()

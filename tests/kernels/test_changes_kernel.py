@@ -15,7 +15,7 @@ from meander.dataflow.results import ChangeTracker
 from meander.dataflow.state import Store
 from meander.kernels.pattern import KeyedRows
 
-EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "100"))
 END = 10_000
 
 Row = tuple[int, int, int, int]  # key, ts, exp, op

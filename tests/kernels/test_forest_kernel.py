@@ -15,7 +15,7 @@ from meander.dataflow.path import TreePathOperator
 from meander.dataflow.state import Store
 from meander.physical.plan import Links, PathOp
 
-EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "100"))
 VERTICES = 5
 
 Move = tuple[int, int, bool, int]

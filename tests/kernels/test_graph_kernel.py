@@ -14,7 +14,7 @@ from meander.dataflow.state import Store
 from meander.kernels.graph import ROWS, Rows, expiry_at, expiry_before, find_row, mix, pack_rows
 from meander.physical.plan import Links
 
-EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "100"))
 VERTICES = 4
 RELATIONS = 2
 

@@ -17,7 +17,7 @@ from meander.dataflow.state import Store
 from meander.physical.plan import Links, PatternOp
 from meander.physical.programs import plan_programs
 
-EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "100"))
 VERTICES = 4
 
 Ends = tuple[tuple[int, int], ...]
