@@ -57,9 +57,8 @@ def measure(
             command, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
-            raise BenchError(
-                f"Meander failed on {workload.data.name} {workload.query}: {done.stderr.strip()}"
-            )
+            said = done.stderr.strip() or f"the process ended with status {done.returncode} and no message"
+            raise BenchError(f"Meander failed on {workload.data.name} {workload.query}: {said}")
         result = json.loads(answer.read_text(encoding="utf-8"))
     return Measurement(
         "Meander",
