@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meander.dataflow.answers import Answers
+from meander.dataflow.auto import AutoPathOperator
 from meander.dataflow.closure import ClosureOperator
 from meander.dataflow.edges import Edges, match_labels
 from meander.dataflow.graph import NO_ROWS, WindowGraph
@@ -43,7 +44,7 @@ MODES = ("intervals", "changes")
 MOST_ROWS_OUT = 1_000_000
 LEAST_CUT = 16
 
-Stateful = UnionOperator | PatternOperator | TreePathOperator | ClosureOperator
+Stateful = UnionOperator | PatternOperator | TreePathOperator | ClosureOperator | AutoPathOperator
 
 
 class OperatorFigures(NamedTuple):
@@ -55,6 +56,7 @@ class OperatorFigures(NamedTuple):
     rows_out: int
     state_rows: int
     state_bytes: int
+    choice: str = ""  # of an operator that chooses how it works: what, and why
 
 
 class StreamBatch(NamedTuple):
@@ -144,6 +146,16 @@ class Dataflow:
                 return PatternOperator(operator, self.graph, relations, self._store(name))
             case PathOp():
                 relations = [self.relations[source] for source in operator.inputs]
+                if operator.operator == "auto":
+                    return AutoPathOperator(
+                        operator,
+                        self.graph,
+                        relations,
+                        self._store(name),
+                        roots=self._numbers(operator.root),
+                        proved=self.paths,
+                        threads=self.threads,
+                    )
                 if operator.operator == "closure":
                     return ClosureOperator(
                         operator,
@@ -255,7 +267,7 @@ class Dataflow:
                     rows = as_pairs(keyed) if made.arity == 2 else keyed
                 case PathOp():
                     walker = self.operators[number]
-                    assert isinstance(walker, TreePathOperator | ClosureOperator)
+                    assert isinstance(walker, TreePathOperator | ClosureOperator | AutoPathOperator)
                     walker.reserve_vertices(self.vertices.capacity)
                     rows = walker.process(self._merge(operator.inputs, outputs), upto)
             self.rows_in[number] += sum(source.ts.size for source in sources)
@@ -407,9 +419,10 @@ class Dataflow:
             if number in self.relations:
                 rows += int(held[self.relations[number]])
             size = made.store.nbytes if made is not None else 0
+            choice = made.choice if isinstance(made, AutoPathOperator) else ""
             figures.append(
                 OperatorFigures(
-                    number, name, int(self.rows_in[number]), int(self.rows_out[number]), rows, size
+                    number, name, int(self.rows_in[number]), int(self.rows_out[number]), rows, size, choice
                 )
             )
         return figures

@@ -1,0 +1,66 @@
+"""The operator that chooses: forced to move between S-PATH and the closure at random, and left to itself."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from test_closure_operator import EXPRESSIONS, draw_edges
+
+import meander
+from judge import judge
+from meander.dataflow.auto import CLOSURE, AutoPathOperator
+from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.edges import Edges, as_text
+from meander.physical.plan import build
+from meander.physical.planning import plan_query
+from oracle import expect
+from querytext import read_query
+
+
+@pytest.mark.parametrize("paths", [False, True], ids=["bare", "paths"])
+@pytest.mark.parametrize("mode", ["intervals", "changes"])
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_the_law_holds_across_moves_at_random(
+    expression: str, mode: str, paths: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"STREAM s WINDOW 9 SLIDE 3\nAnswer(x, y) <- {expression}(x, y) as P."
+    for seed in range(4):
+        chance = random.Random(seed)
+        monkeypatch.setattr(AutoPathOperator, "_wanted", lambda _, chance=chance: chance.randrange(2))
+        edges = draw_edges(seed, deletions=0.0 if paths else 0.1)
+        answers = meander.run(text, edges, mode=mode, paths=paths, batch_rows=3, path_operator="auto")
+        judge(answers, expect(read_query(text), {"s": edges}, 0), mode=mode, paths=paths)
+
+
+def as_edges(rows: list[tuple[Any, ...]]) -> Edges:
+    src, label, trg, ts = zip(*rows, strict=True)
+    return Edges(
+        as_text(src), as_text(label), as_text(trg), np.array(ts, np.int64), np.ones(len(ts), np.int8)
+    )
+
+
+def choose(rows: list[tuple[Any, ...]]) -> tuple[int, str]:
+    """What the operator chooses after the edges, and what the figures say of it."""
+    plan = build(plan_query("STREAM s WINDOW 100 SLIDE 100\nAnswer(x, y) <- a+(x, y)."))
+    dataflow = Dataflow(plan)
+    for _ in dataflow.process({"s": as_edges(rows)}, rows[-1][3]):
+        pass
+    (operator,) = (one for one in dataflow.operators.values() if isinstance(one, AutoPathOperator))
+    return int(operator.chosen[0]), dataflow.figures()[-1].choice
+
+
+def test_a_dense_component_is_left_to_the_closure() -> None:
+    chance = random.Random(5)
+    rows = [(chance.randrange(200), "a", chance.randrange(200), 1 + i // 10) for i in range(900)]
+    chosen, why = choose(rows)
+    assert chosen == CLOSURE
+    assert why.startswith("closure: ")
+
+
+def test_short_trees_are_left_to_s_path() -> None:
+    chosen, why = choose([(2 * i, "a", 2 * i + 1, 1 + i // 100) for i in range(9000)])
+    assert chosen != CLOSURE
+    assert why.startswith("s-path: ")
