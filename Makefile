@@ -30,9 +30,15 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow
 
-bench: setup
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev,bench]'
+# Pathway brings some hundred packages, so it lives beside the project's own environment.
+bench: setup .venv-bench/.meander-setup
 	$(BIN)/meander bench
+
+.venv-bench/.meander-setup: pyproject.toml
+	@echo "setting up .venv-bench for Pathway"
+	@$(PYTHON) -m venv .venv-bench
+	@$(BIN)/uv pip install --quiet --python .venv-bench/bin/python 'pathway>=0.30,<0.34'
+	@touch $@
 
 lint: setup
 	$(BIN)/ruff check --fix src tests
@@ -41,5 +47,5 @@ lint: setup
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .coverage
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
