@@ -2,7 +2,7 @@
 
 Both hand out the same thing, each pair's largest expiry whenever it grows, and both can start from the window's
 graph: the closure keeps nothing else, and the forest of S-PATH is built by walking the valid edges once. So the
-operator moves from one to the other between two batches, and no answer is said twice or left out.
+operator moves from one to the other between two instants, and no answer is said twice or left out.
 
 What is measured are counts, never seconds: the same stream cut into the same batches takes the same turns, after
 a restart too. S-PATH pays for every pair that it hands out; the closure pays for every valid edge in every
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from meander.dataflow.closure import ClosureOperator
-from meander.dataflow.graph import WindowGraph, empty_rows
+from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows
 from meander.dataflow.path import LEAST_OUTPUT, TreePathOperator
 from meander.dataflow.state import Array, Store
 from meander.kernels.forest import NODES, relink_nodes
@@ -30,6 +30,9 @@ EDGE_PRICE = 0.2
 ENOUGH = 20_000
 # The other operator must be this many times cheaper.
 MARGIN = 1.5
+
+# How many rows S-PATH takes before they are weighed: the closure may take over within a batch.
+PART = 2048
 
 TREES, CLOSURE = 0, 1
 
@@ -81,19 +84,43 @@ class AutoPathOperator:
 
     def process(self, rows: MergedRows, upto: int) -> Rows:
         """The pairs whose largest expiry the changes of the inputs move."""
-        if self.chosen[0] == CLOSURE:
-            out = self.closure.process(rows, upto)
-        else:
-            out = self.tree.process(rows, upto)
-            self.closure.clock[0] = upto
-        if rows.ts.size:
-            self._measure(rows, out, upto)
-            wanted = self._wanted()
-            if wanted != self.chosen[0]:
-                self.chosen[0] = wanted
-                self.chosen[1] += 1
-                self._move(upto)
-        return out
+        outs = []
+        begin = 0
+        while self.chosen[0] == TREES and begin < rows.ts.size:
+            end = self._part(rows.ts, begin)
+            part = _between(rows, begin, end)
+            last = end == rows.ts.size
+            reached = upto if last else int(part.ts[-1])
+            out = self.tree.process(part, reached)
+            # The next part is written over it.
+            outs.append(out if last else Rows(*(column.copy() for column in out)))
+            begin = end
+            self._weigh(part, out, reached)
+        if self.chosen[0] == CLOSURE and (begin < rows.ts.size or begin == 0):
+            rest = _between(rows, begin, rows.ts.size)
+            out = self.closure.process(rest, upto, _between(rows, 0, begin))
+            outs.append(out)
+            self._weigh(rest, out, upto)
+        self.closure.clock[0] = upto
+        if len(outs) == 1:
+            return outs[0]
+        return Rows(*(np.concatenate(columns) for columns in zip(NO_ROWS, *outs, strict=True)))
+
+    def _part(self, ts: Array, begin: int) -> int:
+        """Where the part of a batch that S-PATH takes at a time ends: between two instants."""
+        last = begin + PART - 1
+        return int(np.searchsorted(ts, ts[last], side="right")) if last < ts.size else int(ts.size)
+
+    def _weigh(self, rows: MergedRows, out: Rows, upto: int) -> None:
+        """Choose for what comes next, and move there."""
+        if rows.ts.size == 0:
+            return
+        self._measure(rows, out, upto)
+        wanted = self._wanted()
+        if wanted != self.chosen[0]:
+            self.chosen[0] = wanted
+            self.chosen[1] += 1
+            self._move(upto)
 
     def _measure(self, rows: MergedRows, out: Rows, upto: int) -> None:
         segments = np.unique(rows.exp[rows.op > 0]).size + np.unique(rows.ts[rows.op < 0]).size
@@ -111,13 +138,15 @@ class AutoPathOperator:
             return CLOSURE if closure * MARGIN < trees else TREES
         return TREES if trees * MARGIN < closure else CLOSURE
 
-    def _valid(self, horizon: int) -> Array:
-        """Which rows of the window's graph are valid input edges after `horizon`."""
+    def _valid(self, time: int) -> Array:
+        """Which rows of the window's graph are input edges that are valid after `time`.
+
+        Within a batch those that it changes later are left out.
+        """
         graph = self.graph.graph
         total = int(graph.counts[ROWS])
-        valid: Array = (graph.exp[:total] > horizon) & (
-            self.tree.automaton.reads[graph.relation[:total]] != 0
-        )
+        read = self.tree.automaton.reads[graph.relation[:total]] != 0
+        valid: Array = read & (graph.exp[:total] > time) & (graph.stamp[:total] <= time)
         return valid
 
     def _move(self, upto: int) -> None:
@@ -142,3 +171,7 @@ class AutoPathOperator:
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""
+
+
+def _between(rows: MergedRows, begin: int, end: int) -> MergedRows:
+    return MergedRows(*(column[begin:end] for column in rows))

@@ -252,18 +252,21 @@ class ClosureOperator:
         for share in self.shares:
             share.reserve_vertices(capacity)
 
-    def process(self, rows: MergedRows, upto: int) -> Rows:
-        """The pairs whose expiry (or whose holding at all) the changes of the inputs, and time, move."""
+    def process(self, rows: MergedRows, upto: int, done: MergedRows | None = None) -> Rows:
+        """The pairs whose expiry (or whose holding at all) the changes of the inputs, and time, move.
+
+        `done` are rows of the same batch, before these, whose answers are handed out already.
+        """
         horizon = int(self.clock[0])
         self.clock[0] = upto
         if rows.ts.size == 0 and self.expiries:
             return NO_ROWS
-        changed = self._changed(rows, horizon, upto)
+        changed = self._changed(rows, horizon, upto, done)
         if self.pool is None:
             return self.shares[0].walk(changed)
         return merge_rows(list(self.pool.map(lambda share: share.walk(changed), self.shares)))
 
-    def _changed(self, rows: MergedRows, horizon: int, upto: int) -> Changed:
+    def _changed(self, rows: MergedRows, horizon: int, upto: int, done: MergedRows | None) -> Changed:
         graph = self.graph.graph
         rows = MergedRows(*(np.ascontiguousarray(column) for column in rows))
         found = np.empty(rows.ts.size, np.int32)
@@ -274,6 +277,11 @@ class ClosureOperator:
         expiries = graph.exp[:total].copy()
         # The oldest comes last, and so is what stays.
         expiries[graph.undo_row[:undone][::-1]] = graph.undo_exp[:undone][::-1]
+        if done is not None:
+            before = np.empty(done.ts.size, np.int32)
+            find_rows(graph, MergedRows(*(np.ascontiguousarray(column) for column in done)), before)
+            expiries[before] = np.where(done.op > 0, done.exp, np.where(done.exp > done.ts, done.exp, 0))
+            horizon = max([horizon, *done.ts[-1:].tolist()])
         valid = (expiries > horizon) & (self.automaton.reads[graph.relation[:total]] != 0)
         return Changed(rows, found, cut_instant, np.where(valid, expiries, 0), upto)
 
