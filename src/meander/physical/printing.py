@@ -9,7 +9,7 @@ from meander.algebra.printing import conditions
 from meander.physical.plan import FilterOp, Links, PathOp, PhysicalPlan, ScanOp
 from meander.syntax.durations import format_duration
 
-AUTO_PATH_OPERATOR = "s-path"
+AUTO_PATH_OPERATOR = "s-path or closure, as it finds while running"
 """What `--path-operator auto` comes to."""
 
 
