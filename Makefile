@@ -25,7 +25,7 @@ test: setup
 	$(BIN)/ruff format -q --check src tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" --cov --cov-report=term
 
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow
