@@ -111,7 +111,7 @@ class Dataflow:
             )
             for at, result in enumerate(plan.results)
         ]
-        self.cuts_paths = any(stream.standing is not None for stream in self.results)
+        self.cuts_paths = any(stream.cuts_paths for stream in self.results)
         clock = self._store("clock")
         # [time reached, rows to take at a time, vertices kept by the last sweep]
         clock.array("clock", 3, np.int64)[:] = (-1, 1 << 20, 0)
@@ -198,8 +198,8 @@ class Dataflow:
         that they bring.
 
         All edges before `upto` have then been seen. Without edges only time advances; with INFINITY the run
-        ends. The batch is taken in parts where its answers are many, and with paths before each deletion. What
-        is not iterated over is not processed.
+        ends. The batch is taken in parts where its answers are many, and with paths before each deletion and
+        after an instant that was begun before. What is not iterated over is not processed.
         """
         if upto is None:
             return
@@ -222,6 +222,8 @@ class Dataflow:
             if position < times.size:
                 later = deletions[np.searchsorted(deletions, times[position], side="right") :]
                 bound = min([bound, *(later[:1] - 1).tolist()])
+                if self.paths and times[position] == self.time:
+                    bound = self.time
             part = {}
             for stream, one in edges.items():
                 end = int(np.searchsorted(one.ts, bound, side="right"))
@@ -281,7 +283,8 @@ class Dataflow:
         deletion = min(self._deletions(edges).tolist(), default=None)
         for stream in self.results:
             rows = outputs[stream.result.input]
-            yield stream.result, stream.process(as_keyed(rows), upto, self.vertices, deletion)
+            span = int(self.clock[0]), upto
+            yield stream.result, stream.process(as_keyed(rows), span, self.vertices, deletion)
         self.clock[0] = upto
 
     def _begin(self) -> None:

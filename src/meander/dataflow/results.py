@@ -193,8 +193,7 @@ class ResultStream:
         self.tracker = ChangeTracker(result.arity, store) if mode == "changes" else None
         self.paths = paths
         self.prover = Prover(result.proofs, graph, relations, store) if paths and result.proofs else None
-        cuts = self.prover is not None and self.tracker is None
-        self.standing = StandingRecords(graph, store) if cuts else None
+        self.standing = StandingRecords(graph, store) if self.prover is not None else None
 
     def bind(self) -> None:
         if self.tracker is not None:
@@ -202,17 +201,34 @@ class ResultStream:
         if self.standing is not None:
             self.standing.bind()
 
-    def process(self, rows: KeyedRows, upto: int, vertices: Vertices, deletion: int | None) -> Answers:
-        """The records of a batch; where something is deleted in it, at time `deletion` and before all its rows."""
-        if self.standing is not None and deletion is not None:
+    @property
+    def cuts_paths(self) -> bool:
+        """Whether a deletion can cut a record that was handed out at an earlier instant."""
+        return self.standing is not None and self.tracker is None
+
+    def process(
+        self, rows: KeyedRows, span: tuple[int, int], vertices: Vertices, deletion: int | None
+    ) -> Answers:
+        """The records of a batch over a span of time: from the time that was reached before it, up to its end.
+
+        With paths, where an instant is cut into batches a later one spans that instant alone. Where `cuts_paths`
+        and something is deleted, that is at time `deletion` and before all rows of the batch.
+        """
+        reached, upto = span
+        if self.tracker is not None:
+            rows = self.tracker.process(rows, upto)
+            if self.standing is not None and reached == upto:
+                rows = self.standing.replace_paths(rows, upto, self.tracker.table.answers)
+        elif self.standing is not None and deletion is not None:
             rows = self.standing.cut_paths(rows, deletion, vertices.capacity)
-        rows = self.tracker.process(rows, upto) if self.tracker is not None else interval_records(rows)
+        rows = interval_records(rows)
         path = None
         if self.prover is not None:
             proved = self.prover.prove(rows, vertices.capacity)
             path = self.prover.paths(proved, vertices)
             if self.standing is not None:
-                self.standing.keep(rows, proved.offsets, proved.row, upto)
+                keep = self.standing.keep if self.cuts_paths else self.standing.keep_last
+                keep(rows, proved.offsets, proved.row, upto)
         elif self.paths:
             path = no_paths(rows.ts.size)
         ends = np.where(rows.op < 0, NO_EXPIRY, rows.exp) if self.tracker is None else None
@@ -231,6 +247,8 @@ class ResultStream:
     def mark(self, live: Array) -> None:
         if self.tracker is not None:
             self.tracker.mark(live)
+            if self.standing is not None:
+                self.standing.mark(live)
 
 
 def interval_records(rows: KeyedRows) -> KeyedRows:

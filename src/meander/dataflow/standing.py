@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from meander.dataflow.graph import WindowGraph
+from meander.dataflow.pattern import keyed_rows
 from meander.dataflow.state import Array, Store
-from meander.kernels.pattern import KeyedRows
+from meander.kernels.pattern import Answers, KeyedRows
 from meander.kernels.standing import (
     EDGES,
     RECORDS,
     ProvedEdges,
     Standing,
     find_cuts,
+    find_replaced,
     keep_records,
     pack_records,
     touch_sources,
@@ -49,22 +51,31 @@ class StandingRecords:
         touched = np.zeros(vertices, np.bool_)
         if touch_sources(self.graph.graph, deletion, touched) == 0:
             return rows
-        most = int(self.standing.counts[RECORDS])
-        cut = KeyedRows(
-            np.empty((most, 2), np.int32, order="F"),
-            np.empty(most, np.int64),
-            np.empty(most, np.int64),
-            np.empty(most, np.int8),
-        )
-        count = find_cuts(self.graph.graph, self.standing, rows, deletion, touched, cut)
-        if count == 0:
-            return rows
-        return KeyedRows(*(np.concatenate([new[:count], old]) for new, old in zip(cut, rows, strict=True)))
+        cut = keyed_rows(int(self.standing.counts[RECORDS]), 2)
+        return put_before(cut, find_cuts(self.graph.graph, self.standing, rows, deletion, touched, cut), rows)
+
+    def replace_paths(self, rows: KeyedRows, time: int, answers: Answers) -> KeyedRows:
+        """The changes of a batch, all of it at `time`, and before them a cut of each answer that an earlier batch of
+        the same instant handed out, and that holds on by another path."""
+        cut = keyed_rows(int(self.standing.counts[RECORDS]), 2)
+        return put_before(cut, find_replaced(self.graph.graph, self.standing, answers, time, cut), rows)
+
+    def keep_last(self, rows: KeyedRows, offsets: Array, edges: Array, upto: int) -> None:
+        """Take the records of the instant `upto` alone, and for that instant."""
+        first = int(np.searchsorted(rows.ts, upto))
+        last = KeyedRows(*(column[first:] for column in rows))
+        self.keep(last._replace(exp=last.ts + 1), offsets[first:], edges, upto)
 
     def keep(self, rows: KeyedRows, offsets: Array, edges: Array, upto: int) -> None:
         """Take the records that are handed out, with the rows of the graph that are their paths."""
         self._reserve(rows.ts.size, edges.size, upto)
         keep_records(self.graph.graph, self.standing, rows, ProvedEdges(offsets, edges))
+
+    def mark(self, live: Array) -> None:
+        """Mark the vertices of the paths: an edge that is gone must not be taken for another."""
+        edges = int(self.standing.counts[EDGES])
+        live[self.standing.edge_src[:edges]] = True
+        live[self.standing.edge_trg[:edges]] = True
 
     def _reserve(self, records: int, edges: int, upto: int) -> None:
         """Make room: what has expired at `upto` goes first, and a table that is half full after that is doubled."""
@@ -92,3 +103,10 @@ class StandingRecords:
             counts[RECORDS] + records <= self.standing.src.size
             and counts[EDGES] + edges <= self.standing.edge_src.size
         )
+
+
+def put_before(new: KeyedRows, count: int, rows: KeyedRows) -> KeyedRows:
+    """The first `count` of the new rows, then the others."""
+    if count == 0:
+        return rows
+    return KeyedRows(*(np.concatenate([first[:count], then]) for first, then in zip(new, rows, strict=True)))

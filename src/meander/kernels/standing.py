@@ -3,6 +3,8 @@
 A record says that every edge of its path is valid until its expiry. A deletion can make that untrue where the
 answer itself holds on, by another path. Such an answer is cut, and given anew with the path that it has now. So
 records are kept with the edges of their paths until they expire or are cut; a cut takes all records of an answer.
+
+In `changes` mode a path is true of the instant at which its answer starts, so a record stands for that instant alone.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import NamedTuple
 
 from meander.kernels.graph import UNDONE, Graph, expiry_at, expiry_before, find_row, mix
 from meander.kernels.jit import Array, kernel
-from meander.kernels.pattern import KeyedRows
+from meander.kernels.pattern import Answers, KeyedRows, find_answer
 
 # Places in `Standing.counts`.
 RECORDS, EDGES = 0, 1
@@ -109,6 +111,13 @@ def touch_sources(graph: Graph, time: int, touched: Array) -> int:
 
 
 @kernel
+def is_cut(graph: Graph, standing: Standing, record: int, edge: int, time: int) -> bool:
+    """Whether an edge of a record's path, as of `time`, ends before the record does."""
+    row = find_row(graph, standing.edge_relation[edge], standing.edge_src[edge], standing.edge_trg[edge])
+    return row < 0 or expiry_at(graph, row, time) < standing.exp[record]
+
+
+@kernel
 def find_cuts(
     graph: Graph, standing: Standing, rows: KeyedRows, time: int, touched: Array, out: KeyedRows
 ) -> int:
@@ -126,10 +135,7 @@ def find_cuts(
         for edge in range(standing.begin[record], standing.begin[record + 1]):
             if not touched[standing.edge_src[edge]]:
                 continue
-            row = find_row(
-                graph, standing.edge_relation[edge], standing.edge_src[edge], standing.edge_trg[edge]
-            )
-            if row < 0 or expiry_at(graph, row, time) < standing.exp[record]:
+            if is_cut(graph, standing, record, edge, time):
                 out.key[count, 0] = standing.src[record]
                 out.key[count, 1] = standing.trg[record]
                 out.ts[count] = time
@@ -137,6 +143,34 @@ def find_cuts(
                 out.op[count] = -1
                 count += 1
                 break
+    return count
+
+
+@kernel
+def find_replaced(graph: Graph, standing: Standing, answers: Answers, time: int, out: KeyedRows) -> int:
+    """Cut and hand out the answers that hold at `time`, but not by the path that they stand by; how many.
+
+    One that does not hold stands on: it may hold again before the instant is over. Needs room in `out` for as
+    many as there are records.
+    """
+    count = 0
+    for record in range(standing.counts[RECORDS]):
+        if standing.exp[record] <= time:
+            continue
+        for edge in range(standing.begin[record], standing.begin[record + 1]):
+            if not is_cut(graph, standing, record, edge, time):
+                continue
+            key = out.key[count]
+            key[0] = standing.src[record]
+            key[1] = standing.trg[record]
+            entry = answers.slots[find_answer(answers, key)]
+            if entry >= 0 and answers.exp[entry] > time:
+                cut_records(standing, key[0], key[1])
+                out.ts[count] = time
+                out.exp[count] = answers.exp[entry]
+                out.op[count] = -1
+                count += 1
+            break
     return count
 
 
