@@ -103,7 +103,8 @@ class Prover:
         self.automata = []
         self.first_names = [0]
         names: list[str] = []
-        for proof in proofs:
+        # A vertex is joined to itself by the empty path only where no other expression does it.
+        for proof in sorted(proofs, key=lambda one: 0 in one.path.accepting):
             numbers = [relations[source] for source in proof.path.inputs]
             self.automata.append(automaton_arrays(proof.path, numbers, graph.relations))
             names += proof.labels
@@ -218,7 +219,7 @@ class ResultStream:
         if self.tracker is not None:
             rows = self.tracker.process(rows, upto)
             if self.standing is not None and reached == upto:
-                rows = self.standing.replace_paths(rows, upto, self.tracker.table.answers)
+                rows = self.standing.replace_paths(rows, upto, self.tracker.table.answers, vertices.capacity)
         elif self.standing is not None and deletion is not None:
             rows = self.standing.cut_paths(rows, deletion, vertices.capacity)
         rows = interval_records(rows)
@@ -243,6 +244,11 @@ class ResultStream:
             op=rows.op.copy(),
             path=path,
         )
+
+    def forget_paths(self) -> None:
+        """The records that stand were handed out with other paths than those known here."""
+        if self.standing is not None:
+            self.standing.forget_paths()
 
     def mark(self, live: Array) -> None:
         if self.tracker is not None:
