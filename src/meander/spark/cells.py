@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from meander.physical.plan import PhysicalPlan, ScanOp
 from meander.spark.chunks import Chunk
+from meander.spark.workers import settle_worker
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Job:
     memory: int | None = None
     idle: float = 60.0
     started: float = 0.0
+    time_unit: str = "s"
     merged: frozenset[str] = frozenset()
     in_full: frozenset[tuple[str, str]] = frozenset()  # results (query, head) that every cell has all of
     handover: bool = True  # whether workers leave each other their arrays, where there are several cells
@@ -78,6 +80,8 @@ class Output(NamedTuple):
 
 
 NUMBER = StructType([StructField("number", LongType())])
+HEAD, INGEST = -1, -2
+"""What stands in a cell's state beside its pieces, which have numbers from 0."""
 CONTENT = StructType([StructField("content", BinaryType())])
 
 
@@ -88,44 +92,48 @@ class Cell(StatefulProcessor):
         self.job = job
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._head = handle.getValueState("head", CONTENT)
-        self._ingest = handle.getValueState("ingest", CONTENT)
-        self._pieces = handle.getMapState("pieces", NUMBER, CONTENT)
+        # One state of Spark's for all: to open one takes Spark about as long as everything that a small batch does.
+        self._state = handle.getMapState("state", NUMBER, CONTENT)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         # Imported where cells run: Spark also makes this operator in a process that only asks for its states.
         from meander.spark.advance import advance
+        from meander.spark.reading import unfold
 
         chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data)) for row in rows)
-        for output in advance(self.job, key[0], self, chunks):
+        for output in advance(self.job, key[0], self, unfold(chunks, self.job.time_unit)):
             yield Row(**output._asdict())
+        settle_worker()
 
     def close(self) -> None:
         pass
 
     def read_head(self) -> bytes | None:
-        return _content(self._head.get())
+        return self._read(HEAD)
 
     def write_head(self, head: bytes) -> None:
-        self._head.update((head,))
+        self._write(HEAD, head)
 
     def read_ingest(self) -> bytes | None:
-        return _content(self._ingest.get())
+        return self._read(INGEST)
 
     def write_ingest(self, arrays: bytes) -> None:
-        self._ingest.update((arrays,))
+        self._write(INGEST, arrays)
 
     def read_piece(self, number: int) -> bytes:
-        content = _content(self._pieces.getValue((number,)))
+        content = self._read(number)
         assert content is not None, "a piece that the head lists is in the store"
         return content
 
     def write_piece(self, number: int, edges: bytes) -> None:
-        self._pieces.updateValue((number,), (edges,))
+        self._write(number, edges)
 
     def drop_piece(self, number: int) -> None:
-        self._pieces.removeKey((number,))
+        self._state.removeKey((number,))
 
+    def _read(self, number: int) -> bytes | None:
+        row = self._state.getValue((number,))
+        return None if row is None else bytes(row[0])
 
-def _content(row: Any) -> bytes | None:
-    return None if row is None else bytes(row[0])
+    def _write(self, number: int, content: bytes) -> None:
+        self._state.updateValue((number,), (content,))

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-EDGES, REJECTS, TICK, ERROR = "edges", "rejects", "tick", "error"
-"""What a row on its way to a cell holds. A tick wakes a cell that has no edges, and can close a stream."""
+EDGES, REJECTS, TICK, ERROR, SEGMENTS = "edges", "rejects", "tick", "error", "segments"
+"""What a row on its way to a cell holds. A tick wakes a cell that has no edges, and can close a stream; segments
+of files are read by the cell itself."""
 
 ANSWERS, FIGURES = "answers", "figures"
 """What a row on its way out of a cell holds, besides rejects and errors."""

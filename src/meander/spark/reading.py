@@ -1,7 +1,8 @@
-"""What tasks do at the source: segments of files, and batches of a DataFrame, to chunks."""
+"""From where edges stand to chunks: segments of files, batches of a DataFrame, records."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from meander.dataflow.files import open_file
 from meander.dataflow.sources import TextReader, open_source
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
-from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, REJECTS, Chunk
+from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, REJECTS, SEGMENTS, Chunk
 from meander.spark.codec import encode_edges, encode_rejects
 from meander.spark.ledger import WHOLE, Segment
 
@@ -26,6 +27,17 @@ def read_chunks(segments: Iterable[Segment], time_unit: str) -> Iterator[Chunk]:
         except InputError as error:
             # What stood before the damage is still processed; then the run ends with the error.
             yield Chunk(ERROR, segment.stream, 0, str(error).encode())
+
+
+def unfold(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
+    """The same chunks; in the place of segments, what is in them."""
+    for one in chunks:
+        if one.kind != SEGMENTS:
+            yield one
+            continue
+        segments = [Segment(*fields) for fields in json.loads(one.data)]
+        for place, chunk in enumerate(read_chunks(segments, time_unit), start=one.place):
+            yield chunk._replace(place=place)
 
 
 def pack_batch(batch: pa.RecordBatch, stream: str, place: int, time_unit: str) -> list[Chunk]:

@@ -337,6 +337,9 @@ class Session:
         chunks = edge_frame(self.spark, intake)
         for part in others.values():
             chunks = chunks.union(part)
+        if options.cells == 1 and not others:
+            # A batch is one row: the cell can take it as it is, without an exchange.
+            chunks = chunks.coalesce(1)
         lateness = options.lateness
         job = Job(
             run=run_id,
@@ -350,6 +353,7 @@ class Session:
             memory=options.memory,
             idle=idle,
             started=time.time(),
+            time_unit=self.time_unit,
             merged=frozenset(others),
             in_full=in_full,
             snapshots=str(own / "snapshots"),

@@ -1,8 +1,9 @@
 """Where edges come from: files that Meander reads itself, and any DataFrame that a user brings.
 
-Files are a Python data source of Spark: its reader on the driver keeps the ledger, and each task reads its
-segments with the same readers as the in-process runner, straight into chunks. Nothing in between makes a row
-of an edge, a line's text is at hand for its reject, and the order of lines is kept.
+Files are a Python data source of Spark: its reader on the driver keeps the ledger. With one cell it hands out the
+list of a batch's segments, and the cell reads them. With several, tasks read and each cell gets chunks. Both use
+the readers of the in-process runner: nothing in between makes a row of an edge, a line's text is at hand for its
+reject, and the order of lines is kept.
 
 A DataFrame's rows come in Arrow batches and leave as chunks in the same task. Its partitions have no order
 among each other, so a cell merges them by time (`merged`); within one, rows keep theirs.
@@ -20,13 +21,19 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamReader,
+    InputPartition,
+    SimpleDataSourceStreamReader,
+)
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampNTZType, TimestampType
 
 from meander.errors import ArgumentError
-from meander.spark.chunks import CHUNK_TYPE, CLOSED, PARTITION_SHIFT, TICK, Chunk, chunk_rows
+from meander.spark.chunks import CHUNK_TYPE, CLOSED, PARTITION_SHIFT, SEGMENTS, TICK, Chunk, chunk_rows
 from meander.spark.ledger import WHOLE, Entry, Ledger, Segment
+from meander.spark.workers import settle_worker
 
 FORMAT = "meander_edges"
 NEEDED = ("src", "label", "trg", "ts")
@@ -64,10 +71,18 @@ class EdgeSource(DataSource):
         return CHUNK_TYPE
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        intake = self._intake()
+        # Spark asks for a simple reader where there is none of this kind.
+        return EdgeReader(intake) if len(intake.cells) > 1 else super().streamReader(schema)
+
+    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
+        return SegmentLister(self._intake())
+
+    def _intake(self) -> Intake:
         fields = json.loads(self.options["intake"])
         for name in ("streams", "cells", "bounded"):
             fields[name] = tuple(fields[name])
-        return EdgeReader(Intake(**fields))
+        return Intake(**fields)
 
 
 @dataclass
@@ -77,6 +92,38 @@ class Share(InputPartition):
     number: int
     segments: tuple[Segment, ...]
     closed: tuple[str, ...]
+
+
+class SegmentLister(SimpleDataSourceStreamReader):
+    """For one cell: a batch is a row that lists its segments, made on the driver, and the cell reads them."""
+
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = open_ledger(self.intake)
+        return self._ledger
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"entry": 0}
+
+    def read(self, start: dict[str, int]) -> tuple[Iterator[tuple[object, ...]], dict[str, int]]:
+        end = {"entry": self.ledger.advance(start["entry"])}
+        return iter(list(self.readBetweenOffsets(start, end))), end
+
+    def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[object, ...]]:
+        if start == end:
+            return iter(())
+        entry = entry_between(self.ledger, start, end)
+        cell = self.intake.cells[0]
+        ticks = [(cell, TICK, stream, 0, CLOSED) for stream in entry.closed]
+        return iter([(cell, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
+
+    def commit(self, end: dict[str, int]) -> None:
+        self.ledger.forget(end["entry"])
 
 
 class EdgeReader(DataSourceStreamReader):
@@ -90,10 +137,7 @@ class EdgeReader(DataSourceStreamReader):
     def ledger(self) -> Ledger:
         # Tasks have the reader too, and no use for the ledger.
         if self._ledger is None:
-            one = self.intake
-            self._ledger = Ledger(
-                Path(one.ledger), one.places, one.streams, frozenset(one.bounded), one.batch_rows, one.tick
-            )
+            self._ledger = open_ledger(self.intake)
         return self._ledger
 
     def initialOffset(self) -> dict[str, int]:
@@ -106,11 +150,7 @@ class EdgeReader(DataSourceStreamReader):
         return ReadAllAvailable()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        entries = [self.ledger.entry(number) for number in range(start["entry"] + 1, end["entry"] + 1)]
-        whole = Entry(
-            tuple(one for entry in entries for one in entry.segments),
-            tuple(one for entry in entries for one in entry.closed),
-        )
+        whole = entry_between(self.ledger, start, end)
         pieces = split(whole.segments, self.intake.tasks) or [()]
         return [
             Share(number, tuple(piece), whole.closed if number == 0 else ())
@@ -128,12 +168,33 @@ class EdgeReader(DataSourceStreamReader):
 
         for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
             yield chunk_rows([chunk._replace(place=count)], self.intake.cells)
+        settle_worker()
 
     def commit(self, end: dict[str, int]) -> None:
         self.ledger.forget(end["entry"])
 
     def stop(self) -> None:
         pass
+
+
+def open_ledger(intake: Intake) -> Ledger:
+    return Ledger(
+        Path(intake.ledger),
+        intake.places,
+        intake.streams,
+        frozenset(intake.bounded),
+        intake.batch_rows,
+        intake.tick,
+    )
+
+
+def entry_between(ledger: Ledger, start: dict[str, int], end: dict[str, int]) -> Entry:
+    """All that lies between two offsets as one entry."""
+    entries = [ledger.entry(number) for number in range(start["entry"] + 1, end["entry"] + 1)]
+    return Entry(
+        tuple(one for entry in entries for one in entry.segments),
+        tuple(one for entry in entries for one in entry.closed),
+    )
 
 
 def split(segments: Sequence[Segment], tasks: int) -> list[tuple[Segment, ...]]:
@@ -175,6 +236,7 @@ def chunk_frame(
         for batch in batches:
             yield chunk_rows(pack_batch(batch, stream, place, time_unit), cells)
             place += 1
+        settle_worker()
 
     return chosen.mapInArrow(pack, CHUNK_TYPE)
 
@@ -191,6 +253,7 @@ def record_frame(frame: DataFrame, stream: str, *, cells: Sequence[int]) -> Data
         for batch in batches:
             yield chunk_rows(pack_lines(batch, stream, place), cells)
             place += 1
+        settle_worker()
 
     return frame.mapInArrow(pack, CHUNK_TYPE)
 
