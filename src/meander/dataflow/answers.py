@@ -57,6 +57,29 @@ class Answers(NamedTuple):
         return len(self.vertices) == 2
 
 
+def take_answers(answers: Answers, chosen: Array) -> Answers:
+    """The records that a mask chooses."""
+    path = answers.path
+    if path is not None:
+        lengths = np.diff(path.offsets)
+        edges = np.repeat(chosen, lengths)
+        path = Paths(
+            np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
+            path.src.take(edges),
+            path.label.take(edges),
+            path.trg.take(edges),
+            path.given[chosen],
+        )
+    return Answers(
+        answers.label,
+        tuple(text.take(chosen) for text in answers.vertices),
+        answers.ts[chosen],
+        answers.exp[chosen],
+        answers.op[chosen],
+        path,
+    )
+
+
 def as_dicts(answers: Answers) -> Iterator[dict[str, Any]]:
     """Each record as a dict of the fields of an answer; `path` only where paths were asked for."""
     columns = [text.values() for text in answers.vertices]

@@ -236,6 +236,30 @@ class Dataflow:
             if position == times.size and bound == upto:
                 return
 
+    def replay(self, edges: Mapping[str, Edges], upto: int) -> Iterator[tuple[Result, Answers]]:
+        """Take edges that were taken before, by this plan or another one, as in `process`.
+
+        What state there is then follows from the edges alone, not from how they were cut into batches: every
+        tuple has its largest expiry. Of the paths that were handed out before, nothing is known.
+        """
+        waiting = self._first_path_operators()
+        for one in waiting:
+            one.switch(False, self.time)
+        yield from self.process(edges, upto)
+        for one in waiting:
+            one.switch(True, self.time)
+        for result in self.results:
+            result.forget_paths()
+
+    @property
+    def tells_late(self) -> bool:
+        """Whether an answer may be known to hold for longer than its records say yet."""
+        return bool(self._first_path_operators())
+
+    def _first_path_operators(self) -> list[TreePathOperator]:
+        made = self.operators.values()
+        return [one for one in made if isinstance(one, TreePathOperator) and one.first_path]
+
     def _deletions(self, edges: Mapping[str, Edges]) -> Array:
         """The instants at which something is deleted, where a deletion may cut the path of a record."""
         if not self.cuts_paths:

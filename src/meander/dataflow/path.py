@@ -175,6 +175,15 @@ class TreePathOperator:
                 assert status == NEEDS_LINKS
                 self.graph.link_both_ways(self.relations)
 
+    def switch(self, first_path: bool, time: int) -> None:
+        """Go on by the other algorithm, between two batches, with `time` reached."""
+        self.first_path = first_path
+        if first_path:
+            pack_nodes(self.forest, time, int(self.automaton.settings[0]), self.walk.queue)
+            self._collect_expiries()
+        else:
+            self.bind()
+
     def _make_room(self, rows: MergedRows) -> None:
         """Drop expired nodes where the walk stands between two of them; where many are left, double the table."""
         cursor = self.walk.cursor

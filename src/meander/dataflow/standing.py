@@ -22,6 +22,8 @@ from meander.kernels.standing import (
 
 LEAST_RECORDS = 256
 LEAST_EDGES = 1024
+UNKNOWN = -1
+"""In place of an edge's relation: no edge is found under it, so its path is taken to be cut."""
 
 _RECORD_COLUMNS = {"src": np.int32, "trg": np.int32, "exp": np.int64, "older": np.int32}
 _EDGE_COLUMNS = {"edge_relation": np.int16, "edge_src": np.int32, "edge_trg": np.int32}
@@ -51,14 +53,25 @@ class StandingRecords:
         touched = np.zeros(vertices, np.bool_)
         if touch_sources(self.graph.graph, deletion, touched) == 0:
             return rows
+        if self._unknown_records().size:
+            touched[:] = True
         cut = keyed_rows(int(self.standing.counts[RECORDS]), 2)
         return put_before(cut, find_cuts(self.graph.graph, self.standing, rows, deletion, touched, cut), rows)
 
-    def replace_paths(self, rows: KeyedRows, time: int, answers: Answers) -> KeyedRows:
+    def replace_paths(self, rows: KeyedRows, time: int, answers: Answers, vertices: int) -> KeyedRows:
         """The changes of a batch, all of it at `time`, and before them a cut of each answer that an earlier batch of
         the same instant handed out, and that holds on by another path."""
-        cut = keyed_rows(int(self.standing.counts[RECORDS]), 2)
-        return put_before(cut, find_replaced(self.graph.graph, self.standing, answers, time, cut), rows)
+        count = int(self.standing.counts[RECORDS])
+        exp = self.standing.exp[:count]
+        hidden = self._unknown_records()
+        if hidden.size and touch_sources(self.graph.graph, time, np.zeros(vertices, np.bool_)):
+            hidden = hidden[:0]
+        before = exp[hidden]
+        exp[hidden] = 0
+        cut = keyed_rows(count, 2)
+        found = find_replaced(self.graph.graph, self.standing, answers, time, cut)
+        exp[hidden] = before
+        return put_before(cut, found, rows)
 
     def keep_last(self, rows: KeyedRows, offsets: Array, edges: Array, upto: int) -> None:
         """Take the records of the instant `upto` alone, and for that instant."""
@@ -70,6 +83,18 @@ class StandingRecords:
         """Take the records that are handed out, with the rows of the graph that are their paths."""
         self._reserve(rows.ts.size, edges.size, upto)
         keep_records(self.graph.graph, self.standing, rows, ProvedEdges(offsets, edges))
+
+    def forget_paths(self) -> None:
+        """The records stand by paths that are not known here: the next deletion cuts them all."""
+        self.standing.edge_relation[: int(self.standing.counts[EDGES])] = UNKNOWN
+
+    def _unknown_records(self) -> Array:
+        """The records that stand by a path which is not known here."""
+        count = int(self.standing.counts[RECORDS])
+        begin, end = self.standing.begin[:count], self.standing.begin[1 : count + 1]
+        records = np.flatnonzero((end > begin) & (self.standing.exp[:count] > 0))
+        unknown: Array = records[self.standing.edge_relation[begin[records]] == UNKNOWN]
+        return unknown
 
     def mark(self, live: Array) -> None:
         """Mark the vertices of the paths: an edge that is gone must not be taken for another."""

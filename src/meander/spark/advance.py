@@ -12,13 +12,16 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
+from meander.dataflow.answers import Answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, Reject, concat_edges
 from meander.dataflow.ingest import Ingest
+from meander.physical.plan import Result
 from meander.spark.cells import CellStore, Job, Output
 from meander.spark.chunks import (
     ANSWERS,
@@ -34,6 +37,7 @@ from meander.spark.chunks import (
 from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
 from meander.spark.formats import encode_answers
 from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
+from meander.spark.retelling import retold
 from meander.spark.shares import own_answers, with_shares
 from meander.spark.state import (
     Head,
@@ -50,10 +54,12 @@ class Live:
     """Operator state in this process, and the token that it stands under."""
 
     token: int
+    stamp: str
     ingest: Ingest
     dataflow: Dataflow
     folder: Path | None = None
     rebuilt: bool = True
+    retold: list[tuple[Result, Answers]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -68,7 +74,7 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
     head = Head() if stored is None else Head.from_bytes(stored)
     # Taken out while it changes: a batch that fails leaves nothing behind under a token.
     live = LIVE.pop((job.run, cell), None)
-    if live is None or live.token != head.token:
+    if live is None or (live.token, live.stamp) != (head.token, live_stamp(job)):
         live = rebuild(job, cell, head, store)
     else:
         live.rebuilt = False
@@ -98,7 +104,8 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
 
     released, frontier = live.ingest.release()
     pushed = time.perf_counter()
-    for result, answers in live.dataflow.process(share_of(job, cell, released), frontier):
+    taken = live.dataflow.process(share_of(job, cell, released), frontier)
+    for result, answers in chain(live.retold, taken):
         if len(job.cells) > 1 and (result.query, result.head) in job.in_full:
             answers = own_answers(answers, job.cells.index(cell), len(job.cells))
         if answers.rows:
@@ -108,16 +115,20 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
     processed = time.perf_counter()
 
     keep(job, head, store, released, live.dataflow.time)
+    live.retold = []
     head.time = live.dataflow.time
+    head.streams = list(job.streams)
+    head.results = [[one.query, one.head] for one in job.plan.results]
     head.token = live.token = secrets.randbits(62)
-    if job.snapshots and head.rows_since_snapshot >= job.snapshot_rows:
+    head.tells_late = live.dataflow.tells_late
+    if job.snapshots and not head.tells_late and head.rows_since_snapshot >= job.snapshot_rows:
         take_snapshot(job, cell, head, live.dataflow)
     store.write_ingest(b"".join(pack_arrays("ingest", live.ingest.snapshot())))
     for name, count in counts.items():
         head.counts[name] = head.counts.get(name, 0) + count
     store.write_head(head.to_bytes())
     if live.folder is not None:
-        hand_over(live.folder, live.token, live.dataflow)
+        hand_over(live.folder, live.token, job.stamp, live.dataflow)
     LIVE[job.run, cell] = live
     live.seconds = {
         "rebuild": ready - begun,
@@ -177,13 +188,16 @@ def watch_streams(job: Job, head: Head, ingest: Ingest, spoke: set[str], ended: 
 
 
 def keep(job: Job, head: Head, store: CellStore, released: Mapping[str, Edges], time_reached: int) -> None:
-    """Put the edges that the dataflow has taken into the store, and take out what has expired."""
+    """Put the edges that the dataflow has taken into the store, and take out what has expired.
+
+    What expires at the time reached stays: until that instant is over, its end is not told in `changes` mode.
+    """
     for stream, edges in released.items():
         if edges.rows:
             piece = head.add(stream, edges.rows, job.expiry(stream, int(edges.ts[-1])))
-            if piece.expiry > time_reached:
+            if piece.expiry >= time_reached:
                 store.write_piece(piece.number, encode_edges(edges, lines=False))
-    for gone in head.drop_expired(time_reached):
+    for gone in head.drop_expired(time_reached - 1):
         store.drop_piece(gone.number)
     for stream in released:
         while pieces := head.mergeable(stream):
@@ -204,19 +218,16 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
     since, or all pieces."""
     folder = cell_folder(job.run, job.cells.index(cell)) if job.handover and len(job.cells) > 1 else None
     # Mapped before the new dataflow puts its own files in their place.
-    left = take_over(folder, head.token) if folder is not None else None
+    left = take_over(folder, head.token, job.stamp) if folder is not None else None
     dataflow = Dataflow(job.plan, mode=job.mode, paths=job.paths, memory=job.memory, folder=folder)
-    ingest = Ingest(job.streams, lateness=job.lateness)
-    stored = store.read_ingest()
-    if stored is not None:
-        arrays = unpack_arrays("ingest", np.frombuffer(stored, np.uint8))
-        assert arrays is not None, "the store hands back what was written to it"
-        ingest.restore(arrays)
+    live = Live(head.token, live_stamp(job), restored_ingest(job, head, store), dataflow, folder)
     if left is not None:
         dataflow.restore(left)
-        return Live(head.token, ingest, dataflow, folder, rebuilt=False)
+        live.rebuilt = False
+        return live
     since = 0
-    if head.snapshot:
+    # What was said late is not known from a snapshot and the pieces since, only from all of them.
+    if head.snapshot and not head.tells_late and not dataflow.tells_late:
         snapshot = read_snapshot(snapshot_path(job, cell, head.snapshot), job.stamp)
         if snapshot is not None:
             dataflow.restore(snapshot)
@@ -226,10 +237,28 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
         if piece.number >= since:
             by_stream.setdefault(piece.stream, []).append(decode_edges(store.read_piece(piece.number)))
     edges = {stream: concat_edges(parts) for stream, parts in by_stream.items()}
-    if head.time >= 0:
-        for _ in dataflow.process(share_of(job, cell, edges), head.time):
-            pass
-    return Live(head.token, ingest, dataflow, folder)
+    if edges or head.time > dataflow.time:
+        live.retold = retold(dataflow.replay(share_of(job, cell, edges), head.time), head, job.mode)
+    return live
+
+
+def live_stamp(job: Job) -> str:
+    """Tells state that can go on under this job from that of another start of the same run."""
+    return f"{job.stamp}/{job.lateness}/{job.memory}"
+
+
+def restored_ingest(job: Job, head: Head, store: CellStore) -> Ingest:
+    """The ingest as the last batch left it. A stream that was not read then begins now."""
+    ingest = Ingest(job.streams, lateness=job.lateness)
+    stored = store.read_ingest()
+    if stored is not None:
+        arrays = unpack_arrays("ingest", np.frombuffer(stored, np.uint8))
+        assert arrays is not None, "the store hands back what was written to it"
+        before = Ingest(head.streams)
+        before.restore(arrays)
+        ingest.frontier = before.frontier
+        ingest.streams |= {name: one for name, one in before.streams.items() if name in ingest.streams}
+    return ingest
 
 
 def take_snapshot(job: Job, cell: int, head: Head, dataflow: Dataflow) -> None:

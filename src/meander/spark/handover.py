@@ -31,22 +31,22 @@ def withdraw(folder: Path) -> None:
     (folder / MANIFEST).unlink(missing_ok=True)
 
 
-def hand_over(folder: Path, token: int, dataflow: Dataflow) -> None:
-    """Say that the arrays in the folder are those of the token."""
+def hand_over(folder: Path, token: int, stamp: str, dataflow: Dataflow) -> None:
+    """Say that the arrays in the folder are those of the token, under the plan of the stamp."""
     arrays = [
         [owner, name, str(store.folder), array.dtype.str, list(array.shape)]
         for owner, store in dataflow.stores.items()
         for name, array in store.arrays.items()
         if name not in store.scratch
     ]
-    write_atomically(folder / MANIFEST, json.dumps({"token": token, "arrays": arrays}))
+    write_atomically(folder / MANIFEST, json.dumps({"token": token, "stamp": stamp, "arrays": arrays}))
 
 
-def take_over(folder: Path, token: int) -> dict[str, Array] | None:
-    """The arrays of the token, as they stand in the folder, or None where there are none of it."""
+def take_over(folder: Path, token: int, stamp: str) -> dict[str, Array] | None:
+    """The arrays of the token under this plan, as they stand in the folder, or None where there are none."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
-        if manifest["token"] != token:
+        if (manifest["token"], manifest["stamp"]) != (token, stamp):
             return None
         arrays: dict[str, Array] = {}
         for owner, name, place, dtype, shape in manifest["arrays"]:

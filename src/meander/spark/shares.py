@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
-from meander.dataflow.answers import Answers, Paths
+from meander.dataflow.answers import Answers, take_answers
 from meander.dataflow.edges import Array, Edges, Text
 from meander.kernels.interning import hash_names
 from meander.kernels.spans import wrapping
@@ -162,30 +162,8 @@ def owned(text: Text, cell: int, cells: int) -> Array:
 def own_answers(answers: Answers, cell: int, cells: int) -> Answers:
     """Those of all answers that a cell owns by their first vertex; one of no vertices is the first cell's."""
     if not answers.vertices:
-        return _take_answers(answers, np.full(answers.rows, cell == 0))
-    return _take_answers(answers, owned(answers.vertices[0], cell, cells))
-
-
-def _take_answers(answers: Answers, chosen: Array) -> Answers:
-    path = answers.path
-    if path is not None:
-        lengths = np.diff(path.offsets)
-        edges = np.repeat(chosen, lengths)
-        path = Paths(
-            np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
-            path.src.take(edges),
-            path.label.take(edges),
-            path.trg.take(edges),
-            path.given[chosen],
-        )
-    return Answers(
-        answers.label,
-        tuple(text.take(chosen) for text in answers.vertices),
-        answers.ts[chosen],
-        answers.exp[chosen],
-        answers.op[chosen],
-        path,
-    )
+        return take_answers(answers, np.full(answers.rows, cell == 0))
+    return take_answers(answers, owned(answers.vertices[0], cell, cells))
 
 
 def with_shares(

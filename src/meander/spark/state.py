@@ -44,7 +44,11 @@ class Piece:
 
 @dataclass
 class Head:
-    """What is known of a cell besides its pieces' bytes."""
+    """What is known of a cell besides its pieces' bytes.
+
+    `streams` and `results` (query and head) are those of the last batch; `tells_late`, that its plan may have known
+    answers to hold for longer than it had said.
+    """
 
     token: int = 0
     pieces: list[Piece] = field(default_factory=list)
@@ -55,6 +59,9 @@ class Head:
     idle: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     time: int = -1
+    streams: list[str] = field(default_factory=list)
+    results: list[list[str]] = field(default_factory=list)
+    tells_late: bool = False
     counts: dict[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:

@@ -1,0 +1,69 @@
+"""What a rebuild hands out again.
+
+State that is made again from the window has known all along what was handed out before, as a rule: each answer until
+its largest expiry, which follows from the window alone. So the records of the replay are dropped. Two results are
+owed some of them. One of a query that was not answered before gets what holds at the time reached. And where a plan
+looks for longer paths only when the one it has expires, an answer may hold for longer than its records say; its
+record until the largest expiry is handed out, from the next instant on, so that no record is there twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from meander.dataflow.answers import NO_EXPIRY, Answers, take_answers
+from meander.physical.plan import Result
+from meander.spark.state import Head
+
+Records = tuple[Result, Answers]
+
+
+def retold(replayed: Iterable[Records], head: Head, mode: str) -> list[Records]:
+    """Those of the records of a replay up to the head's time that are to be handed out; takes all of them."""
+    holding: dict[tuple[str, str], Holding] = {}
+    for result, answers in replayed:
+        begin = _begin(result, head, mode)
+        if begin is not None:
+            one = holding.setdefault((result.query, result.head), Holding(result, begin))
+            one.take(answers)
+    return [records for one in holding.values() for records in one.records()]
+
+
+def _begin(result: Result, head: Head, mode: str) -> int | None:
+    """From when on a result's answers are handed out again, or None."""
+    if [result.query, result.head] not in head.results:
+        return head.time
+    return head.time + 1 if head.tells_late and mode == "intervals" else None
+
+
+class Holding:
+    """The answers of one result that hold after all records taken so far, each with its longest record."""
+
+    def __init__(self, result: Result, begin: int) -> None:
+        self.result = result
+        self.begin = begin
+        self._chunks: list[Answers] = []
+        self._longest: dict[tuple[str | int, ...], tuple[int, int, int]] = {}
+
+    def take(self, answers: Answers) -> None:
+        columns = [text.values() for text in answers.vertices]
+        keys = zip(*columns, strict=True) if columns else [()] * answers.rows
+        chunk = len(self._chunks)
+        self._chunks.append(answers)
+        times = zip(keys, answers.exp.tolist(), answers.op.tolist(), strict=True)
+        for row, (key, exp, op) in enumerate(times):
+            if op < 0:
+                self._longest.pop(key, None)
+            elif key not in self._longest or exp > self._longest[key][0]:
+                self._longest[key] = exp, chunk, row
+
+    def records(self) -> Iterable[Records]:
+        masks = [np.zeros(answers.rows, np.bool_) for answers in self._chunks]
+        for exp, chunk, row in self._longest.values():
+            masks[chunk][row] = exp == NO_EXPIRY or exp > self.begin
+        for answers, mask in zip(self._chunks, masks, strict=True):
+            if mask.any():
+                chosen = take_answers(answers, mask)
+                yield self.result, chosen._replace(ts=np.full(chosen.rows, self.begin, np.int64))
