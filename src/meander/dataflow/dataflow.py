@@ -40,9 +40,11 @@ from meander.physical.plan import (
 
 MODES = ("intervals", "changes")
 
-# A batch is cut smaller while operators hand out more rows than this at a time, and larger again below a tenth.
-MOST_ROWS_OUT = 1_000_000
+# A batch is cut smaller while operators hand out more rows than this at a time, and larger again below a tenth:
+# what is handed out at a time should fit the processor's caches.
+MOST_ROWS_OUT = 250_000
 LEAST_CUT = 16
+FIRST_CUT = 1 << 13
 
 Stateful = UnionOperator | PatternOperator | TreePathOperator | ClosureOperator | AutoPathOperator
 
@@ -114,7 +116,7 @@ class Dataflow:
         self.cuts_paths = any(stream.cuts_paths for stream in self.results)
         clock = self._store("clock")
         # [time reached, rows to take at a time, vertices kept by the last sweep]
-        clock.array("clock", 3, np.int64)[:] = (-1, 1 << 20, 0)
+        clock.array("clock", 3, np.int64)[:] = (-1, FIRST_CUT, 0)
         clock.array("rows_in", len(plan.operators), np.int64)
         clock.array("rows_out", len(plan.operators), np.int64)
         meaning = repr((plan.operators, plan.results, plan.indexed, mode, paths))
