@@ -34,7 +34,7 @@ from meander.errors import ArgumentError, InputError, MeanderError
 from meander.spark.cells import Job
 from meander.spark.chunks import ANSWERS, ERROR, FIGURES, REJECTS
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
-from meander.spark.ledger import END_SIGNAL
+from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
 from meander.spark.sinks import Rejects, Sink
 
 RAISED = re.compile(r"meander\.errors\.(\w+): (.*?)(?:\n\s*SQLSTATE|\n\n|\n\tat |\Z)", re.DOTALL)
@@ -168,6 +168,8 @@ class Run:
 
     def process_available(self) -> None:
         """Until all that is there now has been answered."""
+        # Folders are looked at now and then: what has just come is seen after this.
+        time.sleep(LOOK_AGAIN)
         with self._errors():
             self.query.processAllAvailable()
         if self._error is not None:
