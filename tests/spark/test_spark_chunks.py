@@ -67,18 +67,22 @@ def test_rejects_come_out_as_they_went_in():
     assert decode_rejects(encode_rejects(rejects)) == rejects
 
 
-def test_edges_and_ticks_go_to_every_cell_and_rejects_to_one():
-    rows = chunk_rows(
-        [Chunk(EDGES, "s", 0, b"e"), Chunk(REJECTS, "s", 1, b"r"), Chunk(TICK, "s", 2, b"")], [4, 9]
-    )
-    assert [(row["cell"], row["kind"]) for row in rows.to_pylist()] == [
-        (4, EDGES),
-        (9, EDGES),
-        (4, REJECTS),
-        (4, TICK),
-        (9, TICK),
+def test_all_chunks_go_to_the_cell_that_puts_them_in_order():
+    rows = chunk_rows([Chunk(EDGES, "s", 0, b"e"), Chunk(REJECTS, "s", 1, b"r"), Chunk(TICK, "s", 2, b"")], 4)
+    assert [(row["cell"], row["stage"], row["kind"]) for row in rows.to_pylist()] == [
+        (4, 0, EDGES),
+        (4, 0, REJECTS),
+        (4, 0, TICK),
     ]
-    assert chunk_rows([], [0]).num_rows == 0
+    assert chunk_rows([], 0).num_rows == 0
+
+
+def test_derived_tuples_keep_their_expiry_and_have_no_label():
+    edges = make([("a", "", "b", 1, 1), (7, "", "b", 2, -1)])._replace(exp=np.array([9, 3]))
+    back = decode_edges(encode_edges(edges, lines=False))
+    assert (back.src.values(), back.trg.values()) == (["a", 7], ["b", "b"])
+    assert (back.exp.tolist(), back.op.tolist()) == ([9, 3], [1, -1])
+    assert back.label.values() == ["", ""]
 
 
 @given(st.integers(1, 40))

@@ -33,6 +33,7 @@ from meander.physical.plan import (
     PathOp,
     PatternOp,
     PhysicalPlan,
+    ReceiveOp,
     Result,
     ScanOp,
     UnionOp,
@@ -69,6 +70,7 @@ class StreamBatch(NamedTuple):
     label: Array  # a place in the stream's list of labels
     ts: Array
     op: Array
+    exp: Array | None = None  # of derived tuples
 
 
 class Dataflow:
@@ -112,6 +114,7 @@ class Dataflow:
                 paths=paths,
             )
             for at, result in enumerate(plan.results)
+            if not result.raw
         ]
         self.cuts_paths = any(stream.cuts_paths for stream in self.results)
         clock = self._store("clock")
@@ -180,8 +183,9 @@ class Dataflow:
         return None
 
     def _is_read(self, number: int) -> bool:
-        """Whether other operators take the tuples of this one."""
-        return any(number in operator.inputs for operator in self.plan.operators)
+        """Whether other operators take the tuples of this one, here or in another stage."""
+        sent = any(result.raw and result.input == number for result in self.plan.results)
+        return sent or any(number in operator.inputs for operator in self.plan.operators)
 
     def _numbers(self, constant: str | int | None) -> list[int]:
         """The vertices that a constant of a query names: a number may be written as text in the stream."""
@@ -284,6 +288,8 @@ class Dataflow:
             match operator:
                 case ScanOp():
                     rows = self._scan(operator, batches.get(operator.stream))
+                case ReceiveOp():
+                    rows = received(batches.get(operator.stream))
                 case FilterOp():
                     rows = self._filter(operator, sources[0])
                 case UnionOp():
@@ -311,7 +317,15 @@ class Dataflow:
             rows = outputs[stream.result.input]
             span = int(self.clock[0]), upto
             yield stream.result, stream.process(as_keyed(rows), span, self.vertices, deletion)
+        for result in self.plan.results:
+            if result.raw:
+                yield result, self._tuples(result, as_keyed(outputs[result.input]))
         self.clock[0] = upto
+
+    def _tuples(self, result: Result, rows: KeyedRows) -> Answers:
+        """An operator's tuples as they are, by name."""
+        names = [self.vertices.text(np.ascontiguousarray(column)) for column in rows.key.T]
+        return Answers(result.label, tuple(names), rows.ts.copy(), rows.exp.copy(), rows.op.copy())
 
     def _begin(self) -> None:
         """Between two batches: give back what has expired, rows and vertex numbers alike."""
@@ -335,6 +349,9 @@ class Dataflow:
             self.clock[1] = min(1 << 20, 2 * int(self.clock[1]))
 
     def _intern(self, stream: str, edges: Edges) -> StreamBatch:
+        if edges.exp is not None:
+            src, trg = self.vertices.intern(edges.src), self.vertices.intern(edges.trg)
+            return StreamBatch(src, trg, np.zeros(edges.rows, np.int16), edges.ts, edges.op, edges.exp)
         label = match_labels(edges.label, [name.encode() for name in self.labels[stream]])
         if label.size and label.min() < 0:
             wanted = np.flatnonzero(label >= 0)
@@ -351,7 +368,7 @@ class Dataflow:
             chosen = batch
         else:
             mask = batch.label == labels.index(scan.label)
-            chosen = StreamBatch(*(column[mask] for column in batch))
+            chosen = StreamBatch(*(column[mask] for column in batch[:5]))
         exp = chosen.ts // scan.slide * scan.slide + scan.window
         exp = np.where(chosen.op > 0, exp, chosen.ts)
         rows = Rows(
@@ -455,6 +472,14 @@ class Dataflow:
                 )
             )
         return figures
+
+
+def received(batch: StreamBatch | None) -> Rows:
+    """Tuples that bring their intervals."""
+    if batch is None or batch.exp is None:
+        return NO_ROWS
+    columns = (batch.src, batch.trg, batch.ts, batch.exp, batch.op)
+    return Rows(*(np.require(column, requirements=("C", "W")) for column in columns))
 
 
 def as_keyed(rows: Rows | KeyedRows) -> KeyedRows:

@@ -107,7 +107,8 @@ class Text(NamedTuple):
 class Edges(NamedTuple):
     """n edges in order of arrival (or, after ingest, of time); `op` is +1, or -1 for a deletion.
 
-    `line` is each edge's own text, where it came from text and has not been accepted yet.
+    `line` is each edge's own text, where it came from text and has not been accepted yet. Tuples that another
+    stage has derived bring their expiry (`exp`): they hold in [ts, exp), or, with `op` -1, from ts on no longer.
     """
 
     src: Text
@@ -116,6 +117,7 @@ class Edges(NamedTuple):
     ts: Array
     op: Array
     line: Text | None = None
+    exp: Array | None = None
 
     @property
     def rows(self) -> int:
@@ -123,6 +125,7 @@ class Edges(NamedTuple):
 
     def take(self, chosen: Any) -> Edges:
         line = None if self.line is None else self.line.take(chosen)
+        exp = None if self.exp is None else self.exp[chosen]
         return Edges(
             self.src.take(chosen),
             self.label.take(chosen),
@@ -130,6 +133,7 @@ class Edges(NamedTuple):
             self.ts[chosen],
             self.op[chosen],
             line,
+            exp,
         )
 
 
@@ -164,6 +168,12 @@ def empty_text() -> Text:
     return as_text(())
 
 
+def nameless(rows: int) -> Text:
+    """Empty names."""
+    nowhere = np.zeros(rows, np.int64)
+    return Text(frozen(np.empty(0, np.uint8)), nowhere, nowhere, np.zeros(rows, np.int8))
+
+
 def empty_edges() -> Edges:
     name = empty_text()
     return Edges(name, name, name, np.empty(0, np.int64), np.empty(0, np.int8))
@@ -189,12 +199,13 @@ def concat_texts(parts: Sequence[Text]) -> Text:
 
 
 def concat_edges(parts: Sequence[Edges]) -> Edges:
-    """The edges of all parts, in order; `line` is kept where all have it."""
+    """The edges of all parts, in order; `line` and `exp` are kept where all have them."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
         return empty_edges()
     lines = [part.line for part in parts if part.line is not None]
+    expiries = [part.exp for part in parts if part.exp is not None]
     return Edges(
         concat_texts([part.src for part in parts]),
         concat_texts([part.label for part in parts]),
@@ -202,7 +213,16 @@ def concat_edges(parts: Sequence[Edges]) -> Edges:
         np.concatenate([part.ts for part in parts]),
         np.concatenate([part.op for part in parts]),
         concat_texts(lines) if len(lines) == len(parts) else None,
+        np.concatenate(expiries) if len(expiries) == len(parts) else None,
     )
+
+
+def by_time(edges: Edges) -> Edges:
+    """The edges by time, those of equal time in the order in which they stand."""
+    ts = edges.ts
+    if (ts[1:] >= ts[:-1]).all():
+        return edges
+    return edges.take(np.argsort(ts, kind="stable"))
 
 
 def match_labels(label: Text, wanted: Sequence[bytes]) -> Array:

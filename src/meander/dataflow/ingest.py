@@ -24,6 +24,7 @@ from meander.dataflow.edges import (
     Reason,
     Reject,
     Text,
+    by_time,
     concat_edges,
     edge_line,
     empty_edges,
@@ -83,7 +84,7 @@ class Ingest:
                 edges = edges.take(~late)
         stream.greatest = max(stream.greatest, int(ts.max()))
         if edges.rows:
-            stream.runs.append(_sorted(edges._replace(line=None)))
+            stream.runs.append(by_time(edges._replace(line=None)))
         return rejects
 
     def close(self, name: str) -> None:
@@ -106,7 +107,7 @@ class Ingest:
         for name, stream in self.streams.items():
             ready, stream.runs = _cut(stream.runs, self.frontier)
             if ready:
-                released[name] = _sorted(concat_edges(ready))
+                released[name] = by_time(concat_edges(ready))
         return released, None if self.frontier < 0 else self.frontier
 
     def _reached(self) -> int | None:
@@ -132,7 +133,7 @@ class Ingest:
             "frontier": np.array([self.frontier], np.int64),
         }
         for place, stream in enumerate(streams):
-            edges = _sorted(concat_edges(stream.runs)) if stream.runs else empty_edges()
+            edges = by_time(concat_edges(stream.runs)) if stream.runs else empty_edges()
             arrays |= {f"{place}.ts": edges.ts.copy(), f"{place}.op": edges.op.copy()}
             for column, text in zip(("src", "label", "trg"), edges[:3], strict=True):
                 data, offsets = text.packed()
@@ -163,14 +164,6 @@ class Ingest:
             stream.runs = [edges] if edges.rows else []
 
 
-def _sorted(edges: Edges) -> Edges:
-    """The edges by time, those of equal time in the order in which they stand."""
-    ts = edges.ts
-    if (ts[1:] >= ts[:-1]).all():
-        return edges
-    return edges.take(np.argsort(ts, kind="stable"))
-
-
 def _cut(runs: list[Edges], frontier: int) -> tuple[list[Edges], list[Edges]]:
     """What of the runs is released, and what waits on."""
     ready: list[Edges] = []
@@ -183,5 +176,5 @@ def _cut(runs: list[Edges], frontier: int) -> tuple[list[Edges], list[Edges]]:
             waiting.append(run if place == 0 else run.take(slice(place, None)))
         # Runs of like size are merged, so that many small chunks leave few runs, and no edge is moved often.
         while len(waiting) > 1 and waiting[-2].rows < 2 * waiting[-1].rows:
-            waiting[-2:] = [_sorted(concat_edges(waiting[-2:]))]
+            waiting[-2:] = [by_time(concat_edges(waiting[-2:]))]
     return ready, waiting

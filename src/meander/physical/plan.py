@@ -16,6 +16,7 @@ from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union,
 from meander.algebra.printing import path_expression
 from meander.errors import ArgumentError
 from meander.physical.programs import Program, plan_programs
+from meander.physical.shares import Received
 
 PATH_OPERATORS = ("auto", "s-path", "negative-tuple", "closure")
 
@@ -29,6 +30,17 @@ class ScanOp:
     window: int
     slide: int
     condition: Condition
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveOp:
+    """The tuples that another stage has derived, each with its interval."""
+
+    stream: str
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -74,7 +86,7 @@ class PathOp:
     root: str | int | None = None
 
 
-Operator = ScanOp | FilterOp | UnionOp | PatternOp | PathOp
+Operator = ScanOp | ReceiveOp | FilterOp | UnionOp | PatternOp | PathOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,10 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result of one query: which operator's tuples, and what they are called."""
+    """One result of one query: which operator's tuples, and what they are called.
+
+    A `raw` result is its operator's tuples as they are, for another stage.
+    """
 
     query: str
     head: str
@@ -95,6 +110,7 @@ class Result:
     input: int
     arity: int
     proofs: tuple[Proof, ...] = ()
+    raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +131,22 @@ class PhysicalPlan:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(op.stream for op in self.operators if isinstance(op, ScanOp)))
+        return tuple(dict.fromkeys(op.stream for op in self.operators if isinstance(op, ScanOp | ReceiveOp)))
 
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What to run of one query's result: its logical plan, the label of its answers, what proves them."""
+    """What to run of one query's result: its logical plan, the label of its answers, what proves them.
+
+    `raw` is for plans whose tuples go to another stage.
+    """
 
     query: str
     head: str
     label: str
     plan: Plan
     proofs: tuple[Path, ...] = ()
+    raw: bool = False
 
 
 class _Builder:
@@ -163,6 +183,8 @@ class _Builder:
 
     def _build(self, plan: Plan) -> int:
         match plan:
+            case Received():
+                return self.add(ReceiveOp(plan.stream), f"RECEIVE {plan.stream}: {plan.label}", plan.label)
             case WScan(labels=(label,)):
                 operator = ScanOp(plan.stream, label, plan.window, plan.slide, plan.condition)
                 return self.add(operator, f"WSCAN {plan.stream}: {label}", label)
@@ -243,11 +265,11 @@ def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = 
     results = []
     for one in plans:
         number = builder.build(one.plan)
-        if isinstance(builder.operators[number], ScanOp | FilterOp):
+        if isinstance(builder.operators[number], ScanOp | ReceiveOp | FilterOp):
             # What is handed out comes from a table that knows each tuple once.
             builder.index(number)
         proofs = tuple(Proof(*builder.path(path, None)) for path in one.proofs) if paths else ()
-        results.append(Result(one.query, one.head, one.label, number, one.plan.arity, proofs))
+        results.append(Result(one.query, one.head, one.label, number, one.plan.arity, proofs, one.raw))
         builder.readers.setdefault(number, []).append(f"{one.query}.{one.head}" if one.query else one.head)
     return PhysicalPlan(
         tuple(builder.operators),

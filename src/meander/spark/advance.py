@@ -3,6 +3,9 @@
 In every batch a cell gets its chunks, puts them in order, and hands them to the same ingest and dataflow as the
 in-process runner. What leaves is rows of chunks again: answers, rejects, and one row of figures. Operator state
 stays in this process under a token (see `state`); where that is not the store's, it is made again.
+
+With several stages (see `exchange`) only the first has an ingest. The others take what they are sent, up to the
+frontier that they are told, and what all but the last hand out is on its way to cells of later stages.
 """
 
 from __future__ import annotations
@@ -33,8 +36,10 @@ from meander.spark.chunks import (
     REJECTS,
     TICK,
     Chunk,
+    Parcel,
 )
 from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
+from meander.spark.exchange import Sent, derived_edges, receive, send, tell_frontier
 from meander.spark.formats import encode_answers
 from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
 from meander.spark.retelling import retold
@@ -67,13 +72,29 @@ LIVE: dict[tuple[str, int], Live] = {}
 """The cells whose state this process holds, by run and cell."""
 
 
-def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> Iterator[Output]:
-    """One batch of one cell. State in the store and in `LIVE` is of the next batch once all outputs are taken."""
+def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> Iterator[Output | Parcel]:
+    """One batch of one cell. State in the store and in `LIVE` is of the next batch once all outputs are taken.
+
+    The last stage hands out `Output`s, the others `Parcel`s.
+    """
+    if job.stage == job.last:
+        yield from step(job, cell, store, chunks)
+        return
+    for one in step(job, cell, store, chunks):
+        if isinstance(one, Output):
+            # Through the stages after this one, each of which would hand it on as it is.
+            yield Parcel(job.targets[0], job.last, one.kind, "", 0, one.data)
+        else:
+            yield one
+
+
+def step(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> Iterator[Output | Parcel]:
+    """As `advance`, with an `Output` for each row that is on its way out."""
     begun = time.perf_counter()
     stored = store.read_head()
     head = Head() if stored is None else Head.from_bytes(stored)
     # Taken out while it changes: a batch that fails leaves nothing behind under a token.
-    live = LIVE.pop((job.run, cell), None)
+    live = LIVE.pop((job.run, job.number(cell)), None)
     if live is None or (live.token, live.stamp) != (head.token, live_stamp(job)):
         live = rebuild(job, cell, head, store)
     else:
@@ -82,39 +103,45 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
         withdraw(live.folder)
     ready = time.perf_counter()
 
-    first = cell == job.cells[0]
-    late: list[Reject] = []
-    batch = sorted(chunks, key=lambda chunk: chunk.place)
+    batch = []
+    for one in sorted(chunks, key=lambda chunk: chunk.place):
+        if one.stage != job.stage:
+            yield Parcel(cell, one.stage, *one[:4])
+        elif one.kind in (REJECTS, ERROR, FIGURES):
+            rows = len(decode_rejects(one.data)) if one.kind == REJECTS else 1
+            yield Output(one.kind, "", "", rows, one.data)
+        batch.append(one)
     counts = dict.fromkeys(("edges", "late", "rejected", "answers"), 0)
-    for stream, edges in arrivals(job, batch):
-        counts["edges"] += edges.rows
-        late += live.ingest.push(stream, edges)
-    counts["late"] = len(late)
-    ended = [one.stream for one in batch if one.kind == TICK and one.data == CLOSED]
-    watch_streams(job, head, live.ingest, {one.stream for one in batch if one.kind == EDGES}, ended)
-    if first:
-        for one in batch:
-            if one.kind == REJECTS:
-                counts["rejected"] += len(decode_rejects(one.data))
-                yield Output(REJECTS, "", "", len(decode_rejects(one.data)), one.data)
-            elif one.kind == ERROR:
-                yield Output(ERROR, "", "", 1, one.data)
+    sent = Sent()
+    if job.stage == 0:
+        late = ingest_chunks(job, head, live.ingest, batch, counts)
         if late:
             yield Output(REJECTS, "", "", len(late), encode_rejects(late))
-
-    released, frontier = live.ingest.release()
+        released, frontier = live.ingest.release()
+        yield from send(released, job.deliveries, job.targets, 0, sent)
+    else:
+        released, frontier = receive([one for one in batch if one.stage == job.stage])
+        counts["edges"] = sum(edges.rows for edges in released.values())
     pushed = time.perf_counter()
+    derived: dict[str, list[Answers]] = {}
     taken = live.dataflow.process(share_of(job, cell, released), frontier)
     for result, answers in chain(live.retold, taken):
         if len(job.cells) > 1 and (result.query, result.head) in job.in_full:
             answers = own_answers(answers, job.cells.index(cell), len(job.cells))
-        if answers.rows:
+        if result.raw:
+            derived.setdefault(result.head, []).append(answers)
+        elif answers.rows:
             counts["answers"] += answers.rows
             data = encode_answers(answers, job.formats.get(result.query, "arrow"))
             yield Output(ANSWERS, result.query, result.head, answers.rows, data)
+    if job.stage < job.last:
+        tuples = {stream: derived_edges(parts) for stream, parts in derived.items()}
+        yield from send(tuples, job.deliveries, job.targets, job.number(cell), sent)
+        yield from tell_frontier(frontier, job.stage + 1, job.targets)
     processed = time.perf_counter()
 
-    keep(job, head, store, released, live.dataflow.time)
+    if job.plan.operators:
+        keep(job, head, store, released, live.dataflow.time)
     live.retold = []
     head.time = live.dataflow.time
     head.streams = list(job.streams)
@@ -123,20 +150,36 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
     head.tells_late = live.dataflow.tells_late
     if job.snapshots and not head.tells_late and head.rows_since_snapshot >= job.snapshot_rows:
         take_snapshot(job, cell, head, live.dataflow)
-    store.write_ingest(b"".join(pack_arrays("ingest", live.ingest.snapshot())))
+    if job.stage == 0:
+        store.write_ingest(b"".join(pack_arrays("ingest", live.ingest.snapshot())))
     for name, count in counts.items():
         head.counts[name] = head.counts.get(name, 0) + count
     store.write_head(head.to_bytes())
     if live.folder is not None:
         hand_over(live.folder, live.token, job.stamp, live.dataflow)
-    LIVE[job.run, cell] = live
+    LIVE[job.run, job.number(cell)] = live
     live.seconds = {
         "rebuild": ready - begun,
         "ingest": pushed - ready,
         "dataflow": processed - pushed,
         "keep": time.perf_counter() - processed,
     }
-    yield figures(job, cell, head, live, counts)
+    yield figures(job, cell, head, live, counts | sent.counts)
+
+
+def ingest_chunks(
+    job: Job, head: Head, ingest: Ingest, batch: list[Chunk], counts: dict[str, int]
+) -> list[Reject]:
+    """Take what has arrived, and see which streams have ended; what is too late comes back."""
+    late: list[Reject] = []
+    for stream, edges in arrivals(job, batch):
+        counts["edges"] += edges.rows
+        late += ingest.push(stream, edges)
+    counts["late"] = len(late)
+    counts["rejected"] = sum(len(decode_rejects(one.data)) for one in batch if one.kind == REJECTS)
+    ended = [one.stream for one in batch if one.kind == TICK and one.data == CLOSED]
+    watch_streams(job, head, ingest, {one.stream for one in batch if one.kind == EDGES}, ended)
+    return late
 
 
 def share_of(job: Job, cell: int, edges: Mapping[str, Edges]) -> Mapping[str, Edges]:
@@ -194,7 +237,11 @@ def keep(job: Job, head: Head, store: CellStore, released: Mapping[str, Edges], 
     """
     for stream, edges in released.items():
         if edges.rows:
-            piece = head.add(stream, edges.rows, job.expiry(stream, int(edges.ts[-1])))
+            expiry = job.expiry(stream, edges)
+            if edges.exp is not None and edges.op.min() < 0:
+                # What shortens earlier tuples stays as long as they do.
+                expiry = max([expiry, *(one.expiry for one in head.pieces if one.stream == stream)])
+            piece = head.add(stream, edges.rows, expiry)
             if piece.expiry >= time_reached:
                 store.write_piece(piece.number, encode_edges(edges, lines=False))
     for gone in head.drop_expired(time_reached - 1):
@@ -216,13 +263,14 @@ def merge_pieces(head: Head, store: CellStore, pieces: list[Piece]) -> None:
 def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
     """The state that the head's token stands for: as another worker left it, or the last snapshot and the pieces
     since, or all pieces."""
-    folder = cell_folder(job.run, job.cells.index(cell)) if job.handover and len(job.cells) > 1 else None
+    folder = cell_folder(job.run, job.number(cell)) if job.handover and len(job.cells) > 1 else None
     # Mapped before the new dataflow puts its own files in their place.
     left = take_over(folder, head.token, job.stamp) if folder is not None else None
     dataflow = Dataflow(job.plan, mode=job.mode, paths=job.paths, memory=job.memory, folder=folder)
     live = Live(head.token, live_stamp(job), restored_ingest(job, head, store), dataflow, folder)
     if left is not None:
         dataflow.restore(left)
+    if left is not None or not job.plan.operators:
         live.rebuilt = False
         return live
     since = 0
@@ -269,13 +317,14 @@ def take_snapshot(job: Job, cell: int, head: Head, dataflow: Dataflow) -> None:
 
 
 def snapshot_path(job: Job, cell: int, name: str) -> Path:
-    return Path(job.snapshots) / f"cell-{job.cells.index(cell)}" / f"{name}.snapshot"
+    return Path(job.snapshots) / f"cell-{job.number(cell)}" / f"{name}.snapshot"
 
 
 def figures(job: Job, cell: int, head: Head, live: Live, counts: Mapping[str, int]) -> Output:
     """What the cell has done in this batch and holds now, as a row of JSON."""
     operators = [one._asdict() for one in live.dataflow.figures()]
     fields = {
+        "stage": job.stage,
         "cell": job.cells.index(cell),
         "time": live.dataflow.time,
         **counts,

@@ -7,22 +7,29 @@ outlives the worker; what the step does with them is the same with any other sto
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from meander.physical.plan import PhysicalPlan, ScanOp
+from meander.physical.stages import Delivery, StagedPlan, base_stream
 from meander.spark.chunks import Chunk
 from meander.spark.workers import settle_worker
+
+if TYPE_CHECKING:
+    from meander.dataflow.edges import Edges
 
 
 @dataclass(frozen=True)
 class Job:
-    """What every cell of a run does. Sent to the workers with the operator."""
+    """What every cell of a stage does. Sent to the workers with the operator.
+
+    Of several stages the first has one cell, which puts edges in order and sends them on.
+    """
 
     run: str
     plan: PhysicalPlan
@@ -41,20 +48,58 @@ class Job:
     handover: bool = True  # whether workers leave each other their arrays, where there are several cells
     snapshots: str = ""
     snapshot_rows: int = 250_000
+    stage: int = 0
+    last: int = 0  # the number of the last stage
+    deliveries: tuple[Delivery, ...] = ()  # what later stages read
+    targets: tuple[int, ...] = ()  # the cells of each of these
 
     @property
     def stamp(self) -> str:
         """Tells snapshots of this plan from those of another."""
         return hashlib.sha256(repr((self.plan, self.mode, self.paths, self.cells)).encode()).hexdigest()[:16]
 
-    def expiry(self, stream: str, ts: int) -> int:
-        """When the last window lets go of an edge of this time."""
+    @property
+    def cells_of_all_stages(self) -> int:
+        return 1 + self.last * len(self.targets) if self.last else len(self.cells)
+
+    def number(self, cell: int) -> int:
+        """A cell's number among those of all stages."""
+        before = 1 + (self.stage - 1) * len(self.cells) if self.stage else 0
+        return before + self.cells.index(cell)
+
+    def expiry(self, stream: str, edges: Edges) -> int:
+        """When the last of some edges is let go of: by the windows, or as derived tuples say."""
+        if edges.exp is not None:
+            return int(edges.exp.max())
+        ts = int(edges.ts[-1])
         scans = [
             one
             for one in self.plan.operators
-            if isinstance(one, ScanOp) and one.stream.partition("/")[0] == stream
+            if isinstance(one, ScanOp) and base_stream(one.stream) == stream
         ]
         return max((ts // one.slide * one.slide + one.window for one in scans), default=ts)
+
+
+def stage_jobs(
+    staged: StagedPlan, keys: Sequence[int], *, run: str, formats: Mapping[str, str], **options: Any
+) -> list[Job]:
+    """The job of each stage; `keys` are those of the cells of every stage but the first of several, which has one."""
+    return [
+        Job(
+            run=run,
+            plan=stage.plan,
+            streams=staged.streams,
+            cells=tuple(keys) if number else tuple(keys[:1]),
+            formats=formats,
+            in_full=stage.in_full,
+            stage=number,
+            last=len(staged.stages) - 1,
+            deliveries=staged.deliveries,
+            targets=tuple(keys),
+            **options,
+        )
+        for number, stage in enumerate(staged.stages)
+    ]
 
 
 class CellStore(Protocol):
@@ -100,7 +145,7 @@ class Cell(StatefulProcessor):
         from meander.spark.advance import advance
         from meander.spark.reading import unfold
 
-        chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data)) for row in rows)
+        chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data), row.stage) for row in rows)
         for output in advance(self.job, key[0], self, unfold(chunks, self.job.time_unit)):
             yield Row(**output._asdict())
         settle_worker()

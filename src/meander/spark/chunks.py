@@ -10,7 +10,7 @@ collide; `cell_keys` picks one key for each partition, so that N cells are N tas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,13 +19,17 @@ EDGES, REJECTS, TICK, ERROR, SEGMENTS = "edges", "rejects", "tick", "error", "se
 """What a row on its way to a cell holds. A tick wakes a cell that has no edges, and can close a stream; segments
 of files are read by the cell itself."""
 
+FRONTIER = "frontier"
+"""What a row between stages holds, besides edges: how far the cell that sends it has come."""
+
 ANSWERS, FIGURES = "answers", "figures"
 """What a row on its way out of a cell holds, besides rejects and errors."""
 
-CHUNK_TYPE = "cell int, kind string, stream string, place long, data binary"
+CHUNK_TYPE = "cell int, stage int, kind string, stream string, place long, data binary"
 CHUNK_SCHEMA = pa.schema(
     [
         ("cell", pa.int32()),
+        ("stage", pa.int32()),
         ("kind", pa.string()),
         ("stream", pa.string()),
         ("place", pa.int64()),
@@ -46,19 +50,29 @@ PARTITION_SHIFT = 40
 
 
 class Chunk(NamedTuple):
-    """One row on its way to the cells; those of one stream are taken in the order of `place`."""
+    """One row on its way to the cells of a stage; those of one stream are taken in the order of `place`."""
 
+    kind: str
+    stream: str
+    place: int
+    data: bytes
+    stage: int = 0
+
+
+class Parcel(NamedTuple):
+    """A chunk on its way from a cell to one of a later stage."""
+
+    cell: int
+    stage: int
     kind: str
     stream: str
     place: int
     data: bytes
 
 
-def chunk_rows(chunks: Iterable[Chunk], cells: Sequence[int]) -> pa.RecordBatch:
-    """Chunks as the rows that Spark shuffles: edges and ticks to every cell, the rest to the first one alone."""
-    rows = [
-        (cell, *chunk) for chunk in chunks for cell in (cells if chunk.kind in (EDGES, TICK) else cells[:1])
-    ]
+def chunk_rows(chunks: Iterable[Chunk], cell: int) -> pa.RecordBatch:
+    """Chunks as the rows that Spark sends to the cell that puts them in order."""
+    rows = [(cell, chunk.stage, *chunk[:4]) for chunk in chunks]
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(CHUNK_SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, CHUNK_SCHEMA, strict=True)]
     return pa.record_batch(arrays, schema=CHUNK_SCHEMA)

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.edges import Edges, Reject, Text, frozen
+from meander.dataflow.edges import Edges, Reject, Text, frozen, nameless
 
 
 def encode_edges(edges: Edges, *, lines: bool) -> bytes:
     """Edges as Arrow bytes; with `lines`, also the text that each edge came from."""
     columns: dict[str, pa.Array] = {}
     texts = {"src": edges.src, "label": edges.label, "trg": edges.trg}
+    if edges.exp is not None:
+        # Derived tuples have a stream to themselves, and no label each.
+        del texts["label"]
+        columns["exp"] = pa.array(edges.exp, pa.int64())
     if lines and edges.line is not None:
         texts["line"] = edges.line
     for name, text in texts.items():
@@ -28,13 +32,15 @@ def encode_edges(edges: Edges, *, lines: bool) -> bytes:
 def decode_edges(data: bytes) -> Edges:
     """The edges of `encode_edges`; their names are views of `data`."""
     batch = _from_bytes(data)
+    derived = "exp" in batch.schema.names
     return Edges(
         _text(batch, "src"),
-        _text(batch, "label"),
+        nameless(batch.num_rows) if derived else _text(batch, "label"),
         _text(batch, "trg"),
         batch.column("ts").to_numpy(zero_copy_only=True),
         batch.column("op").to_numpy(zero_copy_only=True),
         _text(batch, "line") if "line" in batch.schema.names else None,
+        batch.column("exp").to_numpy(zero_copy_only=True) if derived else None,
     )
 
 

@@ -4,7 +4,8 @@ State that is made again from the window has known all along what was handed out
 its largest expiry, which follows from the window alone. So the records of the replay are dropped. Two results are
 owed some of them. One of a query that was not answered before gets what holds at the time reached. And where a plan
 looks for longer paths only when the one it has expires, an answer may hold for longer than its records say; its
-record until the largest expiry is handed out, from the next instant on, so that no record is there twice.
+record until the largest expiry is handed out, from the next instant on, so that no record is there twice. To another
+stage its tuples are told at once: it takes the largest expiry of all that it hears.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def _begin(result: Result, head: Head, mode: str) -> int | None:
     """From when on a result's answers are handed out again, or None."""
     if [result.query, result.head] not in head.results:
         return head.time
+    if result.raw:
+        return head.time if head.tells_late else None
     return head.time + 1 if head.tells_late and mode == "intervals" else None
 
 
@@ -52,10 +55,13 @@ class Holding:
         keys = zip(*columns, strict=True) if columns else [()] * answers.rows
         chunk = len(self._chunks)
         self._chunks.append(answers)
-        times = zip(keys, answers.exp.tolist(), answers.op.tolist(), strict=True)
-        for row, (key, exp, op) in enumerate(times):
+        times = zip(keys, answers.ts.tolist(), answers.exp.tolist(), answers.op.tolist(), strict=True)
+        for row, (key, ts, exp, op) in enumerate(times):
             if op < 0:
+                # What is handed to another stage may be shortened, and not ended.
                 self._longest.pop(key, None)
+                if exp > ts:
+                    self._longest[key] = exp, chunk, row
             elif key not in self._longest or exp > self._longest[key][0]:
                 self._longest[key] = exp, chunk, row
 
@@ -66,4 +72,5 @@ class Holding:
         for answers, mask in zip(self._chunks, masks, strict=True):
             if mask.any():
                 chosen = take_answers(answers, mask)
-                yield self.result, chosen._replace(ts=np.full(chosen.rows, self.begin, np.int64))
+                begin = np.full(chosen.rows, self.begin, np.int64)
+                yield self.result, chosen._replace(ts=begin, op=np.ones(chosen.rows, np.int8))

@@ -212,15 +212,15 @@ class Run:
         if damage:
             self._error = InputError(damage[0])
             self._ended.set()
-        elif len(cells) == len(self.job.cells) and all(cell["time"] >= INFINITY for cell in cells):
+        elif len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
             self._ended_file.touch()
             self._ended.set()
 
     def _note(self, batch: int, cells: list[dict[str, Any]], seconds: float) -> None:
         figures = {
             "batch": batch,
-            "edges": max((cell["edges"] for cell in cells), default=0),
-            "late": max((cell["late"] for cell in cells), default=0),
+            "edges": sum(cell["edges"] for cell in cells if cell["stage"] == 0),
+            "late": sum(cell["late"] for cell in cells),
             "rejected": sum(cell["rejected"] for cell in cells),
             "answers": sum(cell["answers"] for cell in cells),
             "state_rows": sum(cell["state_rows"] for cell in cells),

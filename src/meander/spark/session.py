@@ -4,6 +4,8 @@ All queries of a run are one dataflow behind one stateful operator: one pass ove
 have in common is computed once. The pipeline is three steps:
 
     chunks of edges  →  groupBy(cell).transformWithState(Cell)  →  chunks of answers, rejects and figures
+
+With several cells there are several stages, and the middle step is there for each of them, one after the other.
 """
 
 from __future__ import annotations
@@ -25,11 +27,12 @@ from pyspark.sql.types import IntegralType
 from meander.dataflow.answers import answer_schema
 from meander.errors import ArgumentError, StateError
 from meander.explain import explain
-from meander.physical.plan import PhysicalPlan, build
+from meander.physical.plan import PhysicalPlan
 from meander.physical.planning import plan_query
-from meander.spark.cells import Cell, Job
+from meander.physical.stages import StagedPlan, build_stages
+from meander.spark.cells import Cell, Job, stage_jobs
 from meander.spark.checkpoint import check_checkpoint, meaning_of
-from meander.spark.chunks import ANSWERS, RESULT_TYPE, cell_keys
+from meander.spark.chunks import ANSWERS, CHUNK_TYPE, RESULT_TYPE, cell_keys
 from meander.spark.formats import (
     ARROW_INTEGERS,
     ARROW_STRINGS,
@@ -41,7 +44,6 @@ from meander.spark.kafka import connector_settings, kafka_frame
 from meander.spark.ledger import Ledger
 from meander.spark.runs import Run, SparkSink
 from meander.spark.settings import PARTITIONS, check_settings, local_spark
-from meander.spark.shares import MARK, share_queries
 from meander.spark.sinks import Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
 from meander.syntax import parse
@@ -215,11 +217,12 @@ class Session:
                 f"a sink is for {unknown[0]}, and no query has that name: there are {', '.join(self.queries)}"
             )
         asked = Options(**options)
-        physical, in_full = self._physical(chosen, asked)
+        staged = self._staged(chosen, asked)
+        physical = staged.last
         place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
         own = place / "meander"
         run_id = check_checkpoint(own, meaning_of(chosen, asked.mode, asked.cells, self.time_unit))
-        self._check_ended(own, physical)
+        self._check_ended(own, staged.streams)
         opened: dict[str, Sink | SparkSink] = {}
         for query in chosen:
             given = (sinks or {}).get(query.name)
@@ -233,18 +236,18 @@ class Session:
             )
             reject_sink = Rejects(lines)
         formats = {name: sink.how for name, sink in opened.items()}
-        job, frame = self._pipeline(run_id, physical, in_full, asked, formats, own, follow)
+        job, frame = self._pipeline(run_id, staged, asked, formats, own, follow)
         run = Run(self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger)
         self.runs.append(run)
         return run
 
-    def _check_ended(self, own: Path, physical: PhysicalPlan) -> None:
+    def _check_ended(self, own: Path, streams: tuple[str, ...]) -> None:
         """A run that has ended has said all there is to say: more input for it is refused, not passed over."""
         if not (own / "ended").exists():
             return
         places = {
             name: self.sources[name].place
-            for name in base_streams(physical)
+            for name in streams
             if name in self.sources and self.sources[name].place
         }
         ledger = Ledger(own / "ledger", places, tuple(places), frozenset(places), 1)
@@ -260,19 +263,16 @@ class Session:
             raise ArgumentError(f"there is no query {name}: there are {', '.join(self.queries) or 'none'}")
         return self.queries[name]
 
-    def _physical(
-        self, queries: list[Query], options: Options
-    ) -> tuple[PhysicalPlan, frozenset[tuple[str, str]]]:
-        """The plan of a cell, and the results of which every cell has all."""
+    def _staged(self, queries: list[Query], options: Options) -> StagedPlan:
+        """The plan of all queries, stage by stage."""
+        if options.cells < 1:
+            raise ArgumentError(f"{options.cells} cells cannot do any work\nhint: --cells is 1 or more")
         plans = [
             one
             for query in queries
             for one in plan_query(query.regular, name=query.name, unit=self.time_unit, plan=query.plan)
         ]
-        in_full: frozenset[tuple[str, str]] = frozenset()
-        if options.cells > 1:
-            plans, in_full = share_queries(plans)
-        return build(plans, path_operator=options.path_operator, paths=options.paths), in_full
+        return build_stages(plans, options.cells, path_operator=options.path_operator, paths=options.paths)
 
     def _sink(
         self, query: Query, given: Any, own: Path, physical: PhysicalPlan, options: Options, follow: bool
@@ -292,28 +292,25 @@ class Session:
     def _pipeline(
         self,
         run_id: str,
-        physical: PhysicalPlan,
-        in_full: frozenset[tuple[str, str]],
+        staged: StagedPlan,
         options: Options,
         formats: Mapping[str, str],
         own: Path,
         follow: bool,
     ) -> tuple[Job, DataFrame]:
-        """The job of the cells, and the DataFrame of what leaves them."""
-        streams = base_streams(physical)
+        """The job of the cells that answers leave from, and the DataFrame of what leaves them."""
+        streams = staged.streams
         missing = [name for name in streams if name not in self.sources]
         if missing:
             raise ArgumentError(
                 f"the stream {missing[0]} is not known: there are {', '.join(self.sources) or 'none'}\n"
                 f'hint: stream("{missing[0]}", …) says where its edges come from'
             )
-        if options.cells < 1:
-            raise ArgumentError(f"{options.cells} cells cannot do any work\nhint: --cells is 1 or more")
         cells = cell_keys(options.cells, options.cells)
         self.spark.conf.set(PARTITIONS, str(options.cells))
         sources = {name: self._settled(name, own) for name in streams}
         others = {
-            name: self._chunks(name, one, cells) for name, one in sources.items() if one.frame is not None
+            name: self._chunks(name, one, cells[0]) for name, one in sources.items() if one.frame is not None
         }
         bounded = [
             name for name, one in sources.items() if name not in others and (one.bounded or not follow)
@@ -327,12 +324,13 @@ class Session:
             ledger=str(own / "ledger"),
             streams=streams,
             places={name: one.place for name, one in sources.items() if name not in others},
-            cells=tuple(cells),
+            cell=cells[0],
             bounded=tuple(bounded),
             batch_rows=options.batch_rows or BATCH_ROWS,
             time_unit=self.time_unit,
             tick=idle if follow and len(streams) > 1 else None,
             tasks=self.spark.sparkContext.defaultParallelism,
+            by_tasks=options.cells > 1,
         )
         chunks = edge_frame(self.spark, intake)
         for part in others.values():
@@ -341,11 +339,10 @@ class Session:
             # A batch is one row: the cell can take it as it is, without an exchange.
             chunks = chunks.coalesce(1)
         lateness = options.lateness
-        job = Job(
+        jobs = stage_jobs(
+            staged,
+            cells,
             run=run_id,
-            plan=physical,
-            streams=streams,
-            cells=tuple(cells),
             formats=formats,
             lateness=parse_duration(lateness, self.time_unit) if isinstance(lateness, str) else lateness,
             mode=options.mode,
@@ -355,11 +352,13 @@ class Session:
             started=time.time(),
             time_unit=self.time_unit,
             merged=frozenset(others),
-            in_full=in_full,
             snapshots=str(own / "snapshots"),
             snapshot_rows=options.snapshot_rows,
         )
-        return job, self._stateful(chunks, job)
+        frame = chunks
+        for job in jobs:
+            frame = self._stateful(frame, job)
+        return jobs[-1], frame
 
     def _settled(self, name: str, own: Path) -> Source:
         """A stream's source as a folder that is read, or as a streaming DataFrame.
@@ -377,18 +376,19 @@ class Session:
             chosen.orderBy("ts").write.mode("overwrite").parquet(str(folder))
         return Source(place=str(folder), bounded=True)
 
-    def _chunks(self, name: str, source: Source, cells: list[int]) -> DataFrame:
+    def _chunks(self, name: str, source: Source, cell: int) -> DataFrame:
         assert source.frame is not None
         if source.records:
-            return record_frame(source.frame, name, cells=cells)
-        return chunk_frame(source.frame, name, cells=cells, columns=source.columns, time_unit=self.time_unit)
+            return record_frame(source.frame, name, cell=cell)
+        return chunk_frame(source.frame, name, cell=cell, columns=source.columns, time_unit=self.time_unit)
 
     def _stateful(self, chunks: DataFrame, job: Job) -> DataFrame:
         """The stateful operator, with Python workers of its own: they keep the cells' state between batches."""
         environment = self.spark.sparkContext.environment
         environment["MEANDER_POOL"] = job.run
         try:
-            return chunks.groupBy("cell").transformWithState(Cell(job), RESULT_TYPE, "Append", "None")
+            rows = RESULT_TYPE if job.stage == job.last else CHUNK_TYPE
+            return chunks.groupBy("cell").transformWithState(Cell(job), rows, "Append", "None")
         finally:
             del environment["MEANDER_POOL"]
 
@@ -401,19 +401,14 @@ class Session:
             )
         if result is not None and result not in heads:
             raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
-        physical, in_full = self._physical([query], options)
-        wanted = next(one for one in physical.results if result in (None, one.head))
+        staged = self._staged([query], options)
+        wanted = next(one for one in staged.last.results if result in (None, one.head))
         integers = self._has_integers(query)
         formats = {query.name: ARROW_INTEGERS if integers else ARROW_STRINGS}
         own = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="meander-"))
-        _, frame = self._pipeline(uuid.uuid4().hex, physical, in_full, options, formats, own, True)
+        _, frame = self._pipeline(uuid.uuid4().hex, staged, options, formats, own, True)
         chosen = frame.where((F.col("kind") == ANSWERS) & (F.col("head") == wanted.head)).select("data")
         return unpack(chosen, wanted.arity, paths=options.paths, integers=integers)
-
-
-def base_streams(plan: PhysicalPlan) -> tuple[str, ...]:
-    """The streams that a plan reads, in full or by shares."""
-    return tuple(dict.fromkeys(name.partition(MARK)[0] for name in plan.streams))
 
 
 def unpack(chunks: DataFrame, arity: int, *, paths: bool, integers: bool) -> DataFrame:

@@ -41,17 +41,21 @@ NEEDED = ("src", "label", "trg", "ts")
 
 @dataclass(frozen=True)
 class Intake:
-    """What the source of files needs to know; `streams` are all of the run, `places` those read from files."""
+    """What the source of files needs to know; `streams` are all of the run, `places` those read from files.
+
+    All goes to one cell, which reads the files itself unless `by_tasks`.
+    """
 
     ledger: str
     streams: tuple[str, ...]
     places: dict[str, str]
-    cells: tuple[int, ...]
+    cell: int
     bounded: tuple[str, ...]
     batch_rows: int
     time_unit: str
     tick: float | None
     tasks: int
+    by_tasks: bool
 
 
 def edge_frame(spark: SparkSession, intake: Intake) -> DataFrame:
@@ -73,21 +77,21 @@ class EdgeSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         intake = self._intake()
         # Spark asks for a simple reader where there is none of this kind.
-        return EdgeReader(intake) if len(intake.cells) > 1 else super().streamReader(schema)
+        return EdgeReader(intake) if intake.by_tasks else super().streamReader(schema)
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
         return SegmentLister(self._intake())
 
     def _intake(self) -> Intake:
         fields = json.loads(self.options["intake"])
-        for name in ("streams", "cells", "bounded"):
+        for name in ("streams", "bounded"):
             fields[name] = tuple(fields[name])
         return Intake(**fields)
 
 
 @dataclass
 class Share(InputPartition):
-    """The part of a batch that one task reads; the first task also wakes all cells."""
+    """The part of a batch that one task reads; the first task also wakes the cell."""
 
     number: int
     segments: tuple[Segment, ...]
@@ -118,9 +122,9 @@ class SegmentLister(SimpleDataSourceStreamReader):
         if start == end:
             return iter(())
         entry = entry_between(self.ledger, start, end)
-        cell = self.intake.cells[0]
-        ticks = [(cell, TICK, stream, 0, CLOSED) for stream in entry.closed]
-        return iter([(cell, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
+        cell = self.intake.cell
+        ticks = [(cell, 0, TICK, stream, 0, CLOSED) for stream in entry.closed]
+        return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
 
     def commit(self, end: dict[str, int]) -> None:
         self.ledger.forget(end["entry"])
@@ -162,12 +166,12 @@ class EdgeReader(DataSourceStreamReader):
         base = partition.number << PARTITION_SHIFT
         if partition.number == 0:
             ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
-            yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cells)
+            yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
         from meander.spark.reading import read_chunks
 
         for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
-            yield chunk_rows([chunk._replace(place=count)], self.intake.cells)
+            yield chunk_rows([chunk._replace(place=count)], self.intake.cell)
         settle_worker()
 
     def commit(self, end: dict[str, int]) -> None:
@@ -219,7 +223,7 @@ def chunk_frame(
     frame: DataFrame,
     stream: str,
     *,
-    cells: Sequence[int],
+    cell: int,
     columns: dict[str, str],
     time_unit: str,
 ) -> DataFrame:
@@ -230,18 +234,18 @@ def chunk_frame(
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         place = partition << PARTITION_SHIFT
-        yield chunk_rows([Chunk(TICK, "", place, b"")], cells)
+        yield chunk_rows([Chunk(TICK, "", place, b"")], cell)
         from meander.spark.reading import pack_batch
 
         for batch in batches:
-            yield chunk_rows(pack_batch(batch, stream, place, time_unit), cells)
+            yield chunk_rows(pack_batch(batch, stream, place, time_unit), cell)
             place += 1
         settle_worker()
 
     return chosen.mapInArrow(pack, CHUNK_TYPE)
 
 
-def record_frame(frame: DataFrame, stream: str, *, cells: Sequence[int]) -> DataFrame:
+def record_frame(frame: DataFrame, stream: str, *, cell: int) -> DataFrame:
     """A DataFrame with one column of records as bytes, as rows of chunks."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -249,9 +253,9 @@ def record_frame(frame: DataFrame, stream: str, *, cells: Sequence[int]) -> Data
 
         context = TaskContext.get()
         place = (context.partitionId() if context is not None else 0) << PARTITION_SHIFT
-        yield chunk_rows([Chunk(TICK, "", place, b"")], cells)
+        yield chunk_rows([Chunk(TICK, "", place, b"")], cell)
         for batch in batches:
-            yield chunk_rows(pack_lines(batch, stream, place), cells)
+            yield chunk_rows(pack_lines(batch, stream, place), cell)
             place += 1
         settle_worker()
 

@@ -1,0 +1,204 @@
+"""Plans by shares: what one of N cells computes of a query, and what cells compute for each other.
+
+A cell owns the vertices whose hash is its number, and answers for them alone: those that stand at one chosen
+position of an answer. So the cells' answers are disjoint, and together they are all. A share of a plan is a plan:
+
+- A share of a WSCAN by its source (target) reads the edges whose source (target) is owned: a stream of its own,
+  `stream/src` or `stream/trg`.
+- A share of a PATH by its root: `e` is the union of `s/r` over the steps `s` that a path can begin with, and each
+  first step reads the share of its input. Later steps read all of it. Where `e` accepts the empty word, the owned
+  vertices of all inputs are joined to themselves.
+- A share of a PATTERN by a variable: the inputs that have it read their shares, the others everything.
+
+A derived input that a share needs in full, or by a position that it has no share by (a PATH by its target), is *cut*
+out: it is computed once, by shares of its own, before, and its tuples are *received* by the cells that read it. What
+is cheap to derive, such as edges read backwards, is derived where it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+from meander.algebra.automata import labels, nullable
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan, _HashedOnce
+from meander.rewrite import trees
+from meander.rewrite.expressions import either, is_step, repeat, then, tidy
+from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+
+SIDES = ("src", "trg")
+MARK = "/"
+DERIVED = "@"
+
+
+@dataclass(frozen=True, slots=True)
+class Received(WScan):
+    """The tuples of a plan that was cut out: a stream whose tuples bring their intervals."""
+
+    __hash__ = _HashedOnce.__hash__
+
+
+class Shares:
+    """Makes shares of plans. `cuts` are the plans that have been cut out, by the stream that each is then."""
+
+    def __init__(self) -> None:
+        self.cuts: dict[str, Plan] = {}
+        self._streams: dict[Plan, str] = {}
+
+    def is_cut(self, plan: Plan) -> bool:
+        return nameless(plan) in self._streams
+
+    def of(self, plan: Plan, position: int | None) -> Plan | None:
+        """The tuples of a plan whose vertex at a position is owned (without a position: all of them), computed here;
+        None where there is no way to compute less than all."""
+        return self.native(plan, position) if position is not None else self.inlined(plan)
+
+    def by(self, plan: Plan, position: int) -> Plan | None:
+        """As `of`, for an input: computed here or received."""
+        if not self.is_cut(plan):
+            share = self.native(plan, position)
+            if share is not None or not is_derived(plan):
+                return share
+        return _marked(self.received(plan), position)
+
+    def full(self, plan: Plan) -> Plan:
+        """All tuples of an input, received where they are not cheap to derive."""
+        if self.is_cut(plan):
+            return self.received(plan)
+        if not is_derived(plan):
+            return plan
+        return self.inlined(plan) if isinstance(plan, Union) or plan.arity != 2 else self.received(plan)
+
+    def inlined(self, plan: Plan) -> Plan:
+        """All tuples of a plan, computed here from inputs in full."""
+        return trees.with_inputs(plan, tuple(map(self.full, plan.inputs)))
+
+    def proof(self, path: Path) -> Path:
+        """What proves answers, over inputs in full."""
+        made = self.inlined(path)
+        assert isinstance(made, Path)
+        return made
+
+    def received(self, plan: Plan) -> Received:
+        key = nameless(plan)
+        if key not in self._streams:
+            self._streams[key] = f"{DERIVED}{len(self.cuts) + 1}"
+            self.cuts[self._streams[key]] = plan
+        return Received(self._streams[key], (plan.label,), 1)
+
+    def native(self, plan: Plan, position: int) -> Plan | None:
+        match plan:
+            case WScan():
+                return _marked(plan, position)
+            case Filter():
+                cut = self.is_cut(plan.input)
+                inner = self.by(plan.input, position) if cut else self.native(plan.input, position)
+                return None if inner is None else Filter(inner, plan.condition)
+            case Union():
+                parts = [self.by(part, position) for part in plan.inputs]
+                kept = tuple(dict.fromkeys(part for part in parts if part is not None))
+                return Union(kept, plan.label) if None not in parts else None
+            case Pattern():
+                return self._pattern(plan, plan.output[position])
+            case Path():
+                return self._path(plan) if position == 0 else None
+
+    def _pattern(self, plan: Pattern, variable: int) -> Plan | None:
+        inputs: list[Plan] = []
+        for source, ends in zip(plan.inputs, plan.ends, strict=True):
+            sides = [side for side, end in enumerate(ends) if end == variable]
+            share = self.by(source, sides[0]) if sides else None
+            inputs.append(self.full(source) if share is None else share)
+        whole = all(MARK not in scan.stream for one in inputs for scan in scans(one))
+        return None if whole else replace(plan, inputs=tuple(inputs))
+
+    def _path(self, plan: Path) -> Plan | None:
+        shares: list[Plan] = []
+        words: list[PathExpr] = []
+        expr = tidy(plan.expr)
+        for step, rest in first_steps(expr):
+            label = step.expr if isinstance(step, Inverse) else step
+            assert isinstance(label, Label)
+            share = self.by(plan.inputs[int(label.name)], 1 if isinstance(step, Inverse) else 0)
+            if share is None:
+                return None
+            first: PathExpr = Label(str(len(plan.inputs) + len(shares)))
+            shares.append(share)
+            words.append(then([Inverse(first) if isinstance(step, Inverse) else first, *rest]))
+        if not words:
+            return None
+        read = {label.name for label in labels(either(words))}
+        inputs = [self.full(one) if str(at) in read else one for at, one in enumerate(plan.inputs)]
+        parts: list[Plan] = [trees.path([*inputs, *shares], either(words), plan.label)]
+        if nullable(expr):
+            for source in plan.inputs:
+                for side in range(2):
+                    share = self.by(source, side)
+                    if share is None:
+                        return None
+                    parts.append(Pattern((share,), ((0, 1),), (side, side), plan.label))
+        return parts[0] if len(parts) == 1 else Union(tuple(dict.fromkeys(parts)), plan.label)
+
+
+def _marked(scan: WScan, position: int) -> WScan:
+    return replace(scan, stream=f"{scan.stream}{MARK}{SIDES[position]}")
+
+
+@cache
+def nameless(plan: Plan) -> Plan:
+    """A plan without labels for what it derives: equal where the tuples are, whatever they are called."""
+    inputs = tuple(map(nameless, plan.inputs))
+    match plan:
+        case Path(expr=expr):
+            return trees.path(inputs, expr, "")
+        case Union() | Pattern():
+            return replace(plan, inputs=inputs, label="")
+    return trees.with_inputs(plan, inputs)
+
+
+def is_derived(plan: Plan) -> bool:
+    """Whether a plan costs more than reading its edges: a PATH, or a PATTERN that joins."""
+    return any(
+        isinstance(node, Path) or (isinstance(node, Pattern) and len(node.inputs) > 1) for node in nodes(plan)
+    )
+
+
+def scans(plan: Plan) -> list[WScan]:
+    """The distinct streams that a plan reads, whole or by shares."""
+    return [node for node in nodes(plan) if isinstance(node, WScan)]
+
+
+def nodes(plan: Plan) -> Iterator[Plan]:
+    """Every distinct node of a plan."""
+    seen = {plan}
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        yield node
+        for source in node.inputs:
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)
+
+
+def first_steps(expr: PathExpr) -> Iterator[tuple[PathExpr, list[PathExpr]]]:
+    """A tidy expression as steps that a path can begin with, each with what comes after it in sequence."""
+    if is_step(expr):
+        yield expr, []
+        return
+    match expr:
+        case Then(parts):
+            for at, part in enumerate(parts):
+                for step, rest in first_steps(part):
+                    yield step, [*rest, *parts[at + 1 :]]
+                if not nullable(part):
+                    return
+        case Either(parts):
+            for part in parts:
+                yield from first_steps(part)
+        case Repeat(inner, low, high) if high != 0:
+            less = None if high is None else high - 1
+            again = [] if less == 0 else [repeat(inner, max(low - 1, 0), less)]
+            for step, rest in first_steps(inner):
+                yield step, [*rest, *again]

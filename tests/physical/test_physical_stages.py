@@ -1,0 +1,109 @@
+"""Stages: where a plan for several cells is cut, and what is sent to whom."""
+
+import pytest
+
+from meander.physical.plan import PathOp, ReceiveOp
+from meander.physical.planning import plan_query
+from meander.physical.stages import build_stages
+
+PAPER = {
+    "Q1": "Answer(x, y) <- a*(x, y) as P.",
+    "Q2": "Answer(x, y) <- (a/b*)(x, y) as P.",
+    "Q3": "Answer(x, y) <- (a/b*/c*)(x, y) as P.",
+    "Q4": "D(x, y) <- a(x, u), b(u, v), c(v, y).\nAnswer(x, y) <- D+(x, y) as P.",
+    "Q5": "Answer(m1, m2) <- a(x, y), b(m1, x), b(m2, y), c(m2, m1).",
+    "Q6": "Answer(x, y) <- a+(x, y) as AP, b(x, m), c(m, y).",
+    "Q7": "RL(x, y) <- a+(x, y) as AP, b(x, m), c(m, y).\nAnswer(x, m) <- RL+(x, y) as RLP, c(m, y).",
+}
+
+
+def stages_of(text, cells=3, plan=None, **options):
+    return build_stages(plan_query(f"STREAM s WINDOW 24h\n{text}", name="q", plan=plan), cells, **options)
+
+
+def sent(staged):
+    """(stage, stream, label) → "all", or the ends whose owners are sent it."""
+    return {
+        (one.stage, one.stream, one.label): "all" if one.to_all else "/".join(one.sides)
+        for one in staged.deliveries
+    }
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_one_cell_is_one_stage_without_exchange(name):
+    staged = stages_of(PAPER[name], cells=1)
+    assert len(staged.stages) == 1
+    assert staged.deliveries == ()
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_every_query_of_the_paper_is_computed_by_shares(name):
+    staged = stages_of(PAPER[name])
+    assert not any(stage.in_full for stage in staged.stages)
+    for stage in staged.stages[1:]:
+        assert any("/" in stream for stream in stage.plan.streams)
+
+
+def test_edges_that_a_path_begins_with_go_to_the_owner_of_its_root_alone():
+    assert sent(stages_of(PAPER["Q3"])) == {
+        (1, "s", "a"): "src",
+        (1, "s", "b"): "all",
+        (1, "s", "c"): "all",
+    }
+    assert sent(stages_of("Answer(x, y) <- (^a/b+)(x, y) as P.")) == {
+        (1, "s", "a"): "trg",
+        (1, "s", "b"): "all",
+    }
+
+
+def test_an_edge_that_all_read_is_not_sent_to_owners_too():
+    assert sent(stages_of(PAPER["Q1"])) == {(1, "s", "a"): "all"}
+
+
+def test_a_derived_edge_that_is_read_in_full_is_a_stage_of_its_own():
+    staged = stages_of(PAPER["Q7"])
+    first, second = staged.stages[1:]
+    assert [(one.head, one.raw) for one in first.plan.results] == [("@1", True)]
+    assert [(one.head, one.raw) for one in second.plan.results] == [("Answer", False)]
+    assert sum(isinstance(one, PathOp) for one in second.plan.operators) == 1
+    assert sent(staged) == {
+        (1, "s", "a"): "all",
+        (1, "s", "b"): "src",
+        (1, "s", "c"): "all",
+        (2, "@1", ""): "all",
+        (2, "s", "c"): "all",
+    }
+
+
+def test_a_path_read_by_its_target_is_sent_to_the_owner_of_that():
+    staged = stages_of("Answer(y) <- a+(x, y), b(y, z).")
+    assert sent(staged) == {(1, "s", "a"): "all", (2, "@1", ""): "trg", (2, "s", "b"): "src"}
+
+
+def test_what_is_cheap_to_derive_is_derived_where_it_is_read():
+    staged = stages_of("D(x, y) <- a(y, x).\nAnswer(x, y) <- (b/D+)(x, y) as P.", plan=0)
+    assert len(staged.stages) == 2
+    assert not any(isinstance(one, ReceiveOp) for one in staged.last.operators)
+
+
+def test_queries_share_what_is_derived_for_one_of_them():
+    texts = {
+        "edges": "STREAM s WINDOW 24h\nRL(x, y) <- a+(x, y), b(x, m), c(m, y).",
+        "closure": f"STREAM s WINDOW 24h\n{PAPER['Q7']}",
+    }
+    plans = [one for name, text in texts.items() for one in plan_query(text, name=name)]
+    staged = build_stages(plans, 2)
+    assert len(staged.stages) == 3
+    assert sum(isinstance(op, PathOp) for stage in staged.stages for op in stage.plan.operators) == 2
+    assert {one.query for one in staged.last.results} == {"edges", "closure"}
+
+
+def test_paths_over_derived_edges_are_proved_with_what_is_received():
+    staged = stages_of(PAPER["Q4"], plan=0, paths=True)
+    (proof,) = staged.last.results[0].proofs
+    assert all(isinstance(staged.last.operators[source], ReceiveOp) for source in proof.path.inputs)
+
+
+def test_an_answer_without_vertices_is_computed_in_full():
+    staged = stages_of("Answer() <- a(x, y), b(y, z).")
+    assert staged.stages[-1].in_full == {("q", "Answer")}
