@@ -2,16 +2,15 @@
 
 import json
 
-from test_spark_cells import Memory
-
 from meander.dataflow.edges import INFINITY
 from meander.dataflow.tabular import edges_of, judge_row
 from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
-from meander.spark.advance import LIVE, advance
-from meander.spark.cells import Output, stage_jobs
+from meander.spark.advance import LIVE
+from meander.spark.cells import stage_jobs
 from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, REJECTS, TICK, Chunk, cell_keys
 from meander.spark.codec import decode_rejects, encode_edges
+from meander.spark.rehearsal import Memory, no_incident, rehearse
 
 
 class Cells:
@@ -29,24 +28,10 @@ class Cells:
         self.figures = []
         LIVE.clear()
 
-    def step(self, chunks, lose=lambda job, key: None):
+    def step(self, chunks, lose=no_incident):
         """One batch through all stages; `lose` may take something from a cell before its step."""
-        waiting = {self.jobs[0].cells[0]: list(chunks)}
-        for job in self.jobs:
-            sent = {}
-            for at, key in enumerate(job.cells):
-                assert key in waiting, "every cell has at least one row in every batch"
-                lose(job, key)
-                for row in advance(job, key, self.stores[job.stage, key], waiting[key]):
-                    if isinstance(row, Output):
-                        assert job.stage == job.last
-                        self.take(at, row)
-                    else:
-                        chunk = Chunk(row.kind, row.stream, row.place, row.data, row.stage)
-                        sent.setdefault(row.cell, []).append(chunk)
-                self.stores[job.stage, key].commit()
-            assert set(sent) == (set(job.targets) if job.stage < job.last else set())
-            waiting = sent
+        for cell, row in rehearse(self.jobs, self.stores, chunks, before=lose):
+            self.take(cell, row)
 
     def take(self, cell, row):
         if row.kind == ANSWERS:
@@ -73,7 +58,7 @@ def batches_of_case(case, size):
     yield [Chunk(TICK, name, 0, CLOSED) for name in case.streams]
 
 
-def run_case(case, cells, size, *, path_operator="auto", plan=None, lose=lambda job, key: None, **options):
+def run_case(case, cells, size, *, path_operator="auto", plan=None, lose=no_incident, **options):
     """A case by a number of cells, all its edges in batches of `size`."""
     made = Cells(
         plan_query(case.text, name="q", plan=plan),

@@ -14,45 +14,11 @@ from meander.spark.advance import LIVE, advance
 from meander.spark.cells import Job
 from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, PARTITION_SHIFT, REJECTS, TICK, Chunk
 from meander.spark.codec import decode_rejects, encode_edges
+from meander.spark.rehearsal import Memory
 
 CLOSURE = "STREAM s WINDOW 20 SLIDE 2\nAnswer(x, y) <- (a/b*)(x, y) as P."
 TRIANGLE = "STREAM s WINDOW 12\nAnswer(x, z) <- a(x, y), b(y, z), a(x, z)."
 TWO_STREAMS = "STREAM s WINDOW 20\nSTREAM t WINDOW 9\nAnswer(x, z) <- s.a(x, y), t.b(y, z)."
-
-
-class Memory:
-    """A store whose uncommitted writes can be taken back, as Spark's can."""
-
-    def __init__(self):
-        self.committed = {}
-        self.values = {}
-
-    def commit(self):
-        self.committed = dict(self.values)
-
-    def roll_back(self):
-        self.values = dict(self.committed)
-
-    def read_head(self):
-        return self.values.get("head")
-
-    def write_head(self, head):
-        self.values["head"] = head
-
-    def read_ingest(self):
-        return self.values.get("ingest")
-
-    def write_ingest(self, arrays):
-        self.values["ingest"] = arrays
-
-    def read_piece(self, number):
-        return self.values[number]
-
-    def write_piece(self, number, edges):
-        self.values[number] = edges
-
-    def drop_piece(self, number):
-        self.values.pop(number, None)
 
 
 def make_job(text, **more):

@@ -21,6 +21,7 @@ from meander.physical.planning import plan_query
 from meander.spark.advance import LIVE
 from meander.spark.chunks import CLOSED, EDGES, TICK, Chunk
 from meander.spark.codec import encode_edges
+from meander.spark.rehearsal import no_incident
 from meander.spark.session import Session
 from oracle import expect
 from strategies import cases
@@ -46,7 +47,7 @@ def key_of(record):
     return json.dumps(record.get("answer", [record.get("src"), record.get("trg"), record.get("label")]))
 
 
-def hold_law(case, cells, size, path_operator, lose=lambda job, key: None, **options):
+def hold_law(case, cells, size, path_operator, lose=no_incident, **options):
     plan = None if case.plan is None else case.plan % len(meander.plans(case.text))
     made = run_case(case, cells, size, path_operator=path_operator, plan=plan, lose=lose, **options)
     owners = Counter(key for mine in made.answers for key in {key_of(record) for record in mine})

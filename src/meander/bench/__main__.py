@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="with --windows: draw throughput (and FILE-p99) as SVG"
     )
+    parser.add_argument(
+        "--cells", metavar="2,3,8", help="Meander alone: how work and edges spread over so many cells"
+    )
     try:
         return run(**vars(parser.parse_args(arguments)))
     except MeanderError as error:

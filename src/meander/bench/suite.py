@@ -8,14 +8,14 @@ from __future__ import annotations
 import importlib.util
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from meander.bench import own, tables
 from meander.bench.data import Graph, data_folder, is_available, load
-from meander.bench.hardware import describe
+from meander.bench.hardware import describe, sentence
 from meander.bench.measurement import CLOCKS, BenchError, Measurement, check_equal
 from meander.bench.peers import pathway
 from meander.bench.plots import line_chart
@@ -57,11 +57,13 @@ def run(
     json: Path | None = None,
     windows: str | None = None,
     plot: Path | None = None,
+    cells: str | None = None,
 ) -> int:
     """Measure, print the tables, and write what is asked for; the exit status: 1 where an engine failed or was wrong.
 
     With `windows` Meander alone is measured, over each of these window sizes and with each path operator named;
-    `plot` then gets a chart of the throughput, and beside it one of the p99 of a slide.
+    `plot` then gets a chart of the throughput, and beside it one of the p99 of a slide. With `cells` it is counted
+    how work and edges spread over these numbers of cells.
     """
     operators = [_one_of("--path-operator", name, PATH_OPERATORS) for name in _names(path_operator)]
     if not operators or (len(operators) > 1 and windows is None):
@@ -85,6 +87,8 @@ def run(
         raise ArgumentError(f"--prefix {prefix} leaves no edges", hint="it is a number of edges, 1 or more")
     console = Console(stderr=True, highlight=False)
     workloads = choose(_data_sets(data, console), list(QUERIES) if queries == "all" else _names(queries))
+    if cells is not None:
+        return _measure_cells(workloads, _numbers("--cells", cells), setting, console, write, json)
     if windows is not None:
         sizes = [_duration("--windows", one) for one in _names(windows)]
         return _measure_windows(workloads, sizes, operators, setting, plot)
@@ -242,6 +246,48 @@ def _measure_windows(
                 line_chart(common or upward, "window", upward, named, show=_days), encoding="utf-8"
             )
     return 0
+
+
+def _measure_cells(
+    workloads: list[Workload],
+    numbers: list[int],
+    setting: Setting,
+    console: Console,
+    write: Path | None,
+    json: Path | None,
+) -> int:
+    # Imported here: it brings Spark's Python side, which nothing else that is measured needs.
+    from meander.bench import cells
+
+    found = cells.measure_cells(
+        workloads,
+        numbers,
+        window=setting.window,
+        slide=setting.slide,
+        prefix=setting.prefix or cells.PREFIX,
+        path_operator=setting.path_operator,
+        note=lambda one: console.print(f"{one.data} {one.query}, {one.cells} cells: {one.seconds:.2f} s"),
+    )
+    machine = describe()
+    made = f"{sentence(machine)}\n\n{cells.as_markdown(found)}"
+    print(made)
+    if write is not None:
+        tables.write_between_marks(made, write, "# Cells")
+    if json is not None:
+        tables.write_json({"machine": machine, "cells": [asdict(one) for one in found]}, json)
+    return 0
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    try:
+        found = [int(name) for name in _names(text)]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        raise ArgumentError(
+            f"{option} {text}", hint="numbers of cells with commas between them, such as 2,3,8"
+        )
+    return found
 
 
 def _days(size: float) -> str:

@@ -187,9 +187,14 @@ def as_markdown(report: Report) -> str:
 
 
 def write_markdown(report: Report, path: Path) -> None:
-    """Put the tables between the two marks in a file, or make the file where there is none."""
-    made = f"{BEGIN}\n\n{as_markdown(report)}\n\n{END}"
-    text = path.read_text(encoding="utf-8") if path.is_file() else f"# Benchmarks\n\n{BEGIN}\n{END}\n"
+    """Put the tables into a file."""
+    write_between_marks(as_markdown(report), path, "# Benchmarks")
+
+
+def write_between_marks(content: str, path: Path, title: str) -> None:
+    """Put text between the two marks in a file, or make the file where there is none."""
+    made = f"{BEGIN}\n\n{content}\n\n{END}"
+    text = path.read_text(encoding="utf-8") if path.is_file() else f"{title}\n\n{BEGIN}\n{END}\n"
     if BEGIN not in text or END not in text:
         raise ArgumentError(
             f"{path} has no place for the tables", hint=f"put the lines {BEGIN} and {END} into it"

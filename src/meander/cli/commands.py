@@ -81,6 +81,9 @@ def explain(
     plan: PlanOption = None,
     time_unit: UnitOption = "s",
     path_operator: OperatorOption = "auto",
+    cells: Annotated[
+        int, typer.Option("--cells", metavar="N", min=1, help="Show the physical plan for N cells.")
+    ] = 1,
 ) -> None:
     """Show what meander makes of a query, stage by stage."""
     from meander.explain import STAGES, Explanation, sections, warnings_of
@@ -91,7 +94,9 @@ def explain(
     one_of("--time-unit", time_unit, UNITS)
     one_of("--path-operator", path_operator, PATH_OPERATORS)
     text, language = read_query(query)
-    explanation = Explanation(text, unit=time_unit, language=language, plan=plan, path_operator=path_operator)
+    explanation = Explanation(
+        text, unit=time_unit, language=language, plan=plan, path_operator=path_operator, cells=cells
+    )
     shown = sections(explanation, stage)
     if svg is not None:
         keep_apart("--svg", str(svg), [query])

@@ -9,6 +9,7 @@ from meander.algebra.translate import result_labels
 from meander.drawing.boxes import Box, draw_boxes
 from meander.physical.plan import PatternOp, PhysicalPlan, QueryPlan, build
 from meander.physical.printing import details
+from meander.physical.stages import StagedPlan, build_stages
 from meander.syntax.query import RegularQuery
 
 _COLORS = {
@@ -27,6 +28,18 @@ def physical_plan(
     labels = result_labels(query)
     return build(
         [QueryPlan("", result, labels[result], plan) for result, plan in plans.items()],
+        path_operator=path_operator,
+    )
+
+
+def staged_plan(
+    query: RegularQuery, plans: Mapping[str, Plan], cells: int, path_operator: str = "auto"
+) -> StagedPlan:
+    """The stages that run the given plans on several cells."""
+    labels = result_labels(query)
+    return build_stages(
+        [QueryPlan("", result, labels[result], plan) for result, plan in plans.items()],
+        cells,
         path_operator=path_operator,
     )
 

@@ -10,12 +10,12 @@ from meander.algebra.printing import notation, tree
 from meander.algebra.translate import translate
 from meander.drawing import draw_plan
 from meander.errors import ArgumentError
-from meander.explain.physical import draw_physical, physical_plan
+from meander.explain.physical import draw_physical, physical_plan, staged_plan
 from meander.explain.sections import Section, counted, indent
 from meander.explain.state import state_held
 from meander.explain.warnings import warnings_of
 from meander.physical.plan import PhysicalPlan
-from meander.physical.printing import describe
+from meander.physical.printing import describe, describe_stages
 from meander.rewrite import choose, enumerate_plans, simplify
 from meander.rewrite.choice import cost
 from meander.rewrite.engine import Firing
@@ -45,8 +45,10 @@ class Explanation:
         views: Mapping[str, RegularQuery] | None = None,
         plan: int | None = None,
         path_operator: str = "auto",
+        cells: int = 1,
     ) -> None:
         self.text = text
+        self.cells = cells
         self.unit = unit
         self.plan = plan
         self.path_operator = path_operator
@@ -102,7 +104,7 @@ class Explanation:
             case "plans":
                 return [self._plans(result, FIRST_PLANS if brief else MOST_PLANS) for result in self.plans]
             case "physical":
-                return [Section("Physical plan", describe(self.physical, self.unit)), self._state()]
+                return [self._physical(), self._state()]
         raise ArgumentError(f"unknown stage {name!r}", hint=f"stages are {', '.join(STAGES)}")
 
     def draw(self, stage: str | None = None, name: str = "") -> str:
@@ -161,6 +163,14 @@ class Explanation:
         place = ".".join(str(number + 1) for number in firing.place) or "the top"
         before, after = self.written(firing.before), self.written(firing.after)
         return f"{firing.law.replace('_', ' ')}, at {place}:\n  {before}\n  ⇒ {after}"
+
+    def _physical(self) -> Section:
+        if self.cells == 1:
+            return Section("Physical plan", describe(self.physical, self.unit))
+        staged = staged_plan(self.query, self.to_run, self.cells, self.path_operator)
+        return Section(
+            f"Physical plan for {self.cells} cells", describe_stages(staged, self.cells, self.unit)
+        )
 
     def _state(self) -> Section:
         return Section("State held", "\n".join(state_held(self.to_run.values(), self.unit)))

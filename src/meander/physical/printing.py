@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from meander.algebra.nodes import Condition
 from meander.algebra.printing import conditions
 from meander.physical.plan import FilterOp, Links, PathOp, PhysicalPlan, ScanOp
+from meander.physical.stages import Delivery, StagedPlan
 from meander.syntax.durations import format_duration
 
 AUTO_PATH_OPERATOR = "s-path or closure, as it finds while running"
@@ -23,6 +24,36 @@ def describe(plan: PhysicalPlan, unit: str = "s") -> str:
     for queries, operators in shared_by_queries(plan).items():
         lines.append(f"{_listed(queries)} share {_numbers(operators)}")
     return "\n".join(lines)
+
+
+def describe_stages(staged: StagedPlan, cells: int, unit: str = "s") -> str:
+    """Stage by stage: what is sent to whom, and the operators of each of its cells."""
+    lines = []
+    for number, stage in enumerate(staged.stages):
+        if number == 0:
+            lines.append("stage 0: one cell puts edges in order, and sends them to those who read them")
+            continue
+        lines.append(f"stage {number}: {cells} cells, each with the operators")
+        lines += [f"  {line}" for line in describe(stage.plan, unit).split("\n")]
+        lines.append("  each cell is sent")
+        for one in staged.deliveries:
+            if one.stage == number:
+                lines.append(f"    {_sent(one, staged)}")
+    return "\n".join(lines)
+
+
+def _sent(one: Delivery, staged: StagedPlan) -> str:
+    """What the cells of a stage are sent of a label, or of what an earlier stage derives."""
+    label = one.label or next(
+        f"({result.label}, from stage {number})"
+        for number, stage in enumerate(staged.stages)
+        for result in stage.plan.results
+        if result.raw and result.head == one.stream
+    )
+    if one.to_all:
+        return f"{one.stream} {label}: all"
+    ends = {"src": "source", "trg": "target"}
+    return f"{one.stream} {label}: those whose {' or '.join(ends[side] for side in one.sides)} it owns"
 
 
 def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:

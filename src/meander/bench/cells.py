@@ -1,0 +1,205 @@
+"""How work spreads over cells: `meander bench --cells 2,3,8`.
+
+For each workload and number of cells all cells are run in one process, one after the other. Counted are the edges
+that go to all cells and the rows that go between cells; how even the cells of the last stage are, as the largest over
+the mean, in edges read, state rows held (at their most) and answer records; and how long the slowest cells of all
+stages take together, against one cell. That is the most that N cells can gain, were there a processor for each:
+Spark's own cost of a batch comes on top.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from meander.bench.data import Graph, load
+from meander.bench.workloads import STREAM, Workload
+from meander.dataflow.tabular import from_arrow
+from meander.physical.planning import plan_query
+from meander.physical.stages import Delivery, build_stages
+from meander.spark.advance import LIVE
+from meander.spark.cells import stage_jobs
+from meander.spark.chunks import CLOSED, EDGES, FIGURES, TICK, Chunk, cell_keys
+from meander.spark.codec import encode_edges
+from meander.spark.formats import ARROW_STRINGS
+from meander.spark.rehearsal import Memory, Place, rehearse
+
+PREFIX = 30_000
+BATCH_EDGES = 5_000
+WARM_UP_EDGES = 2_000
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What was seen of one workload with a number of cells."""
+
+    data: str
+    query: str
+    edges: int
+    cells: int
+    stages: int  # of cells that compute
+    to_all: float  # part of the edges that go to all cells of the first stage
+    rows_per_edge: float  # rows between cells, derived ones too, for each edge that is asked for
+    derived: int  # tuples that stages derive for each other
+    edges_even: float
+    state_even: float
+    answers_even: float
+    seconds: float  # of the slowest cell of each stage, and of the one that puts edges in order
+    all_seconds: float  # of all cells together
+
+
+def measure_cells(
+    workloads: Sequence[Workload],
+    numbers: Sequence[int],
+    *,
+    window: int,
+    slide: int,
+    prefix: int,
+    path_operator: str = "auto",
+    note: Callable[[Spread], None] = lambda spread: None,
+) -> list[Spread]:
+    """Each workload with one cell and with each of the numbers of cells."""
+    graphs: dict[str, Graph] = {}
+    found = []
+    for workload in workloads:
+        name = workload.data.name
+        if name not in graphs:
+            graphs = {name: load(workload.data)}
+        graph = graphs[name].of(workload.labels).prefix(prefix, slide)
+        text = workload.text(window, slide)
+        rehearse_workload(workload, graph.prefix(WARM_UP_EDGES, slide), text, max(numbers), path_operator)
+        for cells in dict.fromkeys([1, *numbers]):
+            found.append(rehearse_workload(workload, graph, text, cells, path_operator))
+            note(found[-1])
+    return found
+
+
+def rehearse_workload(workload: Workload, graph: Graph, text: str, cells: int, path_operator: str) -> Spread:
+    """One workload by a number of cells, in batches of a fixed number of edges."""
+    staged = build_stages(plan_query(text, name="q"), cells, path_operator=path_operator)
+    jobs = stage_jobs(
+        staged, cell_keys(cells, cells), run="rehearsal", formats={"q": ARROW_STRINGS}, handover=False
+    )
+    stores = {(job.stage, key): Memory() for job in jobs for key in job.cells}
+    LIVE.clear()
+    seconds: dict[Place, float] = {}
+    totals: dict[Place, dict[str, int]] = {}
+    for chunks in batches(graph):
+        for _, output in rehearse(jobs, stores, chunks, seconds=seconds):
+            if output.kind == FIGURES:
+                add_figures(totals, json.loads(output.data))
+    LIVE.clear()
+    last = len(jobs) - 1
+    first = totals[0, 0]
+    by_cell = [figures for (stage, _), figures in totals.items() if stage == last]
+    asked = max(1, first["sent"] if last else graph.edges)
+    steps = [max(spent for (at, _), spent in seconds.items() if at == job.stage) for job in jobs]
+    return Spread(
+        data=workload.data.name,
+        query=workload.query,
+        edges=graph.edges,
+        cells=cells,
+        stages=max(1, last),
+        to_all=to_all(staged.deliveries, graph),
+        rows_per_edge=sum(one["sent_rows"] for one in totals.values()) / asked,
+        derived=sum(one["sent"] for (stage, _), one in totals.items() if stage),
+        edges_even=evenness([one["edges"] for one in by_cell]),
+        state_even=evenness([one["state_rows"] for one in by_cell]),
+        answers_even=evenness([one["answers"] for one in by_cell]),
+        seconds=sum(steps),
+        all_seconds=sum(seconds.values()),
+    )
+
+
+def batches(graph: Graph) -> Iterator[list[Chunk]]:
+    """The edges as the chunks of one batch after the other, and then the end of the stream."""
+    for start in range(0, graph.edges, BATCH_EDGES):
+        part = graph.take(slice(start, start + BATCH_EDGES))
+        columns = {
+            "src": part.names.take(pa.array(part.src)),
+            "label": part.labels.take(pa.array(part.label)),
+            "trg": part.names.take(pa.array(part.trg)),
+            "ts": pa.array(part.ts),
+        }
+        edges, _ = from_arrow(pa.record_batch(columns))
+        yield [Chunk(EDGES, STREAM, 0, encode_edges(edges, lines=False))]
+    yield [Chunk(TICK, STREAM, 0, CLOSED)]
+
+
+def add_figures(totals: dict[Place, dict[str, int]], figures: dict[str, int]) -> None:
+    """Add what a cell did in a batch; of its state the most that it held."""
+    held = totals.setdefault((figures["stage"], figures["cell"]), {})
+    for name in ("edges", "answers", "sent", "sent_rows"):
+        held[name] = held.get(name, 0) + figures[name]
+    held["state_rows"] = max(held.get("state_rows", 0), figures["state_rows"])
+
+
+def to_all(deliveries: Sequence[Delivery], graph: Graph) -> float:
+    """Which part of the edges goes to all cells of the first stage that computes."""
+    labels = [one.label for one in deliveries if one.stage == 1 and one.to_all]
+    wanted = pc.is_in(graph.labels, value_set=pa.array(labels, pa.string())).to_numpy(zero_copy_only=False)
+    return float(wanted[graph.label].mean()) if graph.edges else 0.0
+
+
+def evenness(counts: Sequence[int]) -> float:
+    """The largest over the mean: 1 is even, the number of cells is all in one; 1 where there is nothing."""
+    total = sum(counts)
+    return max(counts) * len(counts) / total if total else 1.0
+
+
+HEADER = (
+    "query",
+    "cells",
+    "stages",
+    "to all",
+    "rows an edge",
+    "derived",
+    "edges",
+    "state",
+    "answers",
+    "gain at most",
+    "work",
+)
+
+
+def table(found: Sequence[Spread]) -> list[list[str]]:
+    """What was seen as a table, the header first; gain and work are against one cell."""
+    alone = {(one.data, one.query): one for one in found if one.cells == 1}
+    rows = [list(HEADER)]
+    for one in found:
+        base = alone[one.data, one.query]
+        if one.cells > 1:
+            rows.append(
+                [
+                    one.query,
+                    str(one.cells),
+                    str(one.stages),
+                    f"{one.to_all:.0%}",
+                    f"{one.rows_per_edge:.2f}",
+                    f"{one.derived:,}",
+                    f"{one.edges_even:.2f}",
+                    f"{one.state_even:.2f}",
+                    f"{one.answers_even:.2f}",
+                    f"{base.seconds / one.seconds:.1f}",
+                    f"{one.all_seconds / base.all_seconds:.1f}",
+                ]
+            )
+    return rows
+
+
+def as_markdown(found: Sequence[Spread]) -> str:
+    """A table for each data set."""
+    parts = []
+    for data in dict.fromkeys(one.data for one in found):
+        some = [one for one in found if one.data == data]
+        header, *rows = table(some)
+        rule = ["---"] + ["---:"] * (len(header) - 1)
+        lines = [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
+        sizes = sorted({one.edges for one in some})
+        edges = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+        parts.append(f"**{data}**, the first {edges} edges of each query's labels\n\n" + "\n".join(lines))
+    return "\n\n".join(parts)
