@@ -37,6 +37,17 @@ def test_lines_of_a_batch_that_was_cut_off_are_written_anew(tmp_path):
     assert path.read_bytes() == b"a\nb\nc\n"
 
 
+def test_a_batch_that_comes_again_takes_the_place_of_what_it_said_before(tmp_path):
+    path, record = tmp_path / "out.jsonl", tmp_path / "record.json"
+    sink = LineFile(path, record)
+    sink.write(0, [b"a\n"])
+    sink.write(1, [b"one way\n"])
+    again = LineFile(path, record)
+    again.write(1, [b"another\n"])
+    again.write(2, [b"c\n"])
+    assert path.read_bytes() == b"a\nanother\nc\n"
+
+
 def test_a_new_run_begins_a_new_file(tmp_path):
     (tmp_path / "out.jsonl").write_text("old\n")
     LineFile(tmp_path / "out.jsonl", tmp_path / "record.json").write(0, [b"new\n"])

@@ -3,6 +3,11 @@
 Beside Spark's own files a checkpoint has a folder `meander`: what has been read of files, snapshots, how far each
 sink has come, and `run.json`, which says what the answers so far were answers to. The same queries under another
 plan or path operator go on from it; a query that means something else is refused.
+
+A query may be added: it is answered from the time on that the run has reached, over the edges that the run still
+holds (the longest window of each stream before) and those to come; of a stream that no query read before, edges
+earlier than that time are too late. A query may be left out, and its sink stays as it is; it cannot come back under
+its name, because what it missed cannot be made up for.
 """
 
 from __future__ import annotations
@@ -37,10 +42,7 @@ def meaning_of(queries: Sequence[Named], mode: str, cells: int, time_unit: str) 
 
 
 def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
-    """The identity of the run in this folder, new or old; refuses an old one of another meaning.
-
-    Queries may be added, and left out.
-    """
+    """The identity of the run in this folder, new or old; refuses an old one of another meaning."""
     path = folder / "run.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +56,7 @@ def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
                 "hint: choose an empty folder for --checkpoint"
             )
         run = uuid.uuid4().hex
-        write_atomically(path, json.dumps(meaning | {"run": run}, indent=1))
+        write_atomically(path, json.dumps(meaning | {"run": run, "left": []}, indent=1))
         return run
     known = json.loads(path.read_text())
     for name, text in meaning["queries"].items():
@@ -65,12 +67,24 @@ def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
                 + f"; it was\n{before.rstrip()}\nand is now\n{text.rstrip()}\n"
                 "hint: start the changed query with a new checkpoint; another --plan or --path-operator needs none"
             )
+        if name in known.get("left", []):
+            raise StateError(
+                f"the query {name} was left out of an earlier start of the checkpoint {folder.parent}, and has "
+                "missed answers since\nhint: give it another name, or start it with a new checkpoint"
+            )
     for field, option in WORDS.items():
         if known[field] != meaning[field]:
             raise StateError(
                 f"the checkpoint {folder.parent} was made with {option} {known[field]}, not {meaning[field]}\n"
                 f"hint: use {option} {known[field]}, or a new checkpoint"
             )
+    return str(known["run"])
+
+
+def note_queries(folder: Path, meaning: dict[str, Any]) -> None:
+    """The run of this folder goes on with these queries."""
+    path = folder / "run.json"
+    known = json.loads(path.read_text())
+    known["left"] = [name for name in known["queries"] | meaning["queries"] if name not in meaning["queries"]]
     known["queries"] |= meaning["queries"]
     write_atomically(path, json.dumps(known, indent=1))
-    return str(known["run"])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
@@ -94,6 +94,24 @@ def format_writer(options: dict[str, Any]) -> Callable[[DataFrame, int], None]:
         writer.save()
 
     return take
+
+
+def check_format(spark: SparkSession, kind: str) -> None:
+    """Refuse a format that this Spark does not know."""
+    try:
+        spark.read.format(kind).load()
+    except PySparkException as error:
+        if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
+            return  # It is known, and misses what only reading needs.
+        if kind.lower() == "delta":
+            raise ArgumentError(
+                f"Spark has no Delta: its package is not there, or not made for Spark {spark.version}",
+                hint="start Spark with --packages io.delta:delta-spark_2.13:VERSION and Delta's two settings; "
+                "delta-spark up to 4.4 is for Spark up to 4.2",
+            ) from None
+        raise ArgumentError(
+            f"Spark does not know the format {kind}", hint="start Spark with the --packages that bring it"
+        ) from None
 
 
 class Run:

@@ -31,7 +31,7 @@ from meander.physical.plan import PhysicalPlan
 from meander.physical.planning import plan_query
 from meander.physical.stages import StagedPlan, build_stages
 from meander.spark.cells import Cell, Job, stage_jobs
-from meander.spark.checkpoint import check_checkpoint, meaning_of
+from meander.spark.checkpoint import check_checkpoint, meaning_of, note_queries
 from meander.spark.chunks import ANSWERS, CHUNK_TYPE, RESULT_TYPE, cell_keys
 from meander.spark.formats import (
     ARROW_INTEGERS,
@@ -42,7 +42,7 @@ from meander.spark.formats import (
 )
 from meander.spark.kafka import connector_settings, kafka_frame
 from meander.spark.ledger import Ledger
-from meander.spark.runs import Run, SparkSink
+from meander.spark.runs import Run, SparkSink, check_format
 from meander.spark.settings import PARTITIONS, check_settings, local_spark
 from meander.spark.sinks import Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
@@ -212,6 +212,9 @@ class Session:
         A sink is a path as for `--out`, a function that gets a DataFrame of answers and the batch's number, or a
         function's place taken by a dict of Spark's `format` and its options. With `follow`, files and folders
         are watched for more; without, the run ends when they have been read, and everything held is released.
+
+        With the checkpoint of an earlier run, that run goes on. Queries may have been added (they are answered from
+        the time on that the run has reached) and left out; `meander.spark.checkpoint` says what that means.
         """
         chosen = [self._named(name) for name in (queries if queries is not None else list(self.queries))]
         if not chosen:
@@ -226,7 +229,8 @@ class Session:
         physical = staged.last
         place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
         own = place / "meander"
-        run_id = check_checkpoint(own, meaning_of(chosen, asked.mode, asked.cells, self.time_unit))
+        meaning = meaning_of(chosen, asked.mode, asked.cells, self.time_unit)
+        run_id = check_checkpoint(own, meaning)
         self._check_ended(own, staged.streams)
         opened: dict[str, Sink | SparkSink] = {}
         for query in chosen:
@@ -242,6 +246,7 @@ class Session:
             reject_sink = Rejects(lines)
         formats = {name: sink.how for name, sink in opened.items()}
         job, frame = self._pipeline(run_id, staged, asked, formats, own, follow)
+        note_queries(own, meaning)
         run = Run(self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger)
         self.runs.append(run)
         return run
@@ -288,6 +293,8 @@ class Session:
             record = own / "sinks" / f"{query.name}.json"
             empty = answer_schema(arity, paths=options.paths)
             return open_sink(str(given), record, bounded=not follow, empty=empty)
+        if isinstance(given, Mapping) and "format" in given:
+            check_format(self.spark, str(given["format"]))
         integers = self._has_integers(query)
         return SparkSink.of(given, arity, paths=options.paths, integers=integers)
 

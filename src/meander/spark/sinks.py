@@ -1,10 +1,11 @@
 """Where answers go: files that a batch reaches once, whatever happens in between.
 
 Spark runs a batch again when it was not committed, with the same edges, and hands it to the sinks a second time.
-A sink here knows what it has: a line file keeps its length after each batch in a record beside the checkpoint,
-and cuts off what an unfinished batch had written; a folder has one file for a batch, under the batch's number.
-So a record is in the output once, after a crash too. What cannot take anything back (standard output, Kafka) may
-show the last batch twice after a crash.
+A sink here knows what it has: a line file keeps its length before and after the last batch in a record beside the
+checkpoint, and cuts off what that batch had written when it comes again; a folder has one file for a batch, under
+the batch's number. So a record is in the output once, after a crash too. What a batch says the second time counts,
+as it may prove its answers by other paths, and these are what the cells remember. What cannot take anything back
+(standard output, Kafka) may show the last batch twice after a crash.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Sink(Protocol):
     how: str
 
     def write(self, batch: int, parts: Sequence[bytes]) -> None:
-        """Take a batch; one that has been taken already changes nothing."""
+        """Take a batch; where the last one comes again, it takes that one's place."""
 
     def finish(self) -> None:
         """No batch comes any more: the input has ended."""
@@ -50,10 +51,10 @@ class LineFile:
     def __init__(self, path: Path, record: Path) -> None:
         self.path = path
         self.record = record
-        self.batch, self.length = -1, 0
+        self.batch, self.before, self.length = -1, 0, 0
         if record.exists():
             known = json.loads(record.read_text())
-            self.batch, self.length = known["batch"], known["length"]
+            self.batch, self.before, self.length = known["batch"], known["before"], known["length"]
             size = path.stat().st_size if path.exists() else 0
             if size < self.length:
                 raise StateError(
@@ -68,19 +69,26 @@ class LineFile:
                 raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
 
     def write(self, batch: int, parts: Sequence[bytes]) -> None:
-        if batch <= self.batch:
+        if batch < self.batch:
             return
+        if batch == self.batch:
+            self._note(batch - 1, self.before)
+        self.before = self.length
         with open(self.path, "r+b") as file:
             file.truncate(self.length)
             file.seek(self.length)
             for part in parts:
                 # A gzip file may have many members, one after the other.
                 file.write(gzip.compress(part) if self.path.suffix == ".gz" else part)
-            self.length = file.tell()
+            end = file.tell()
             file.flush()
             os.fsync(file.fileno())
-        self.batch = batch
-        write_atomically(self.record, json.dumps({"batch": batch, "length": self.length}))
+        self._note(batch, end)
+
+    def _note(self, batch: int, length: int) -> None:
+        self.batch, self.length = batch, length
+        fields = {"batch": batch, "before": self.before, "length": length}
+        write_atomically(self.record, json.dumps(fields))
 
     def finish(self) -> None:
         pass

@@ -1,0 +1,111 @@
+"""What the tests of recovery share: streams, runs, processes to kill, and the answers of a run without incident."""
+
+import json
+import os
+import random
+import signal
+from collections import defaultdict
+from pathlib import Path
+
+import meander
+from judge import instants
+from meander.spark.session import Session
+
+CLOSURE = "STREAM s WINDOW 40 SLIDE 4\nAnswer(x, y) <- (a/b*)(x, y) as P."
+TRIANGLE = "STREAM s WINDOW 30\nAnswer(x, z) <- a(x, y), b(y, z), a(x, z)."
+
+
+def generate(seed, rows, *, labels="ab", deletions=False):
+    """Edges among ten vertices, four at an instant."""
+    draw = random.Random(seed)
+    out = []
+    for at in range(rows):
+        edge = (f"v{draw.randint(0, 9)}", draw.choice(labels), f"v{draw.randint(0, 9)}", at // 4)
+        out.append((*edge, "-") if deletions and draw.random() < 0.1 else edge)
+    return out
+
+
+def write_tsv(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+
+
+def read_records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def canonical(records):
+    """For each answer the maximal intervals in which it holds, by all of its records in their order."""
+    by_answer = defaultdict(list)
+    for record in records:
+        by_answer[record["src"], record["trg"]].append(record)
+    return {answer: held for answer, ones in by_answer.items() if (held := instants(ones))}
+
+
+def assert_undisturbed(records, text, edges, **options):
+    """The records say what those of a run without incident say, and none is there twice."""
+    expected = canonical(meander.run(text, edges, **options))
+    assert expected
+    assert canonical(records) == expected
+    assert not given_twice(records)
+
+
+def given_twice(records):
+    """The records that say again what their answer's records have said since its last `-`."""
+    said = defaultdict(set)
+    twice = []
+    for record in records:
+        of_answer = said[record["src"], record["trg"]]
+        text = json.dumps(record)
+        if text in of_answer:
+            twice.append(record)
+        if record["op"] == "-":
+            of_answer.clear()
+        else:
+            of_answer.add(text)
+    return twice
+
+
+def open_session(spark, streams, queries):
+    session = Session(spark)
+    for name, place in streams.items():
+        session.stream(name, place if not isinstance(place, Path) else str(place))
+    for name, (text, plan) in queries.items():
+        session.query(text, name, plan=plan)
+    return session
+
+
+def processes():
+    """All processes: number, parent, command, environment at their start."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                environment = (entry / "environ").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            found.append((int(entry.name), parent, command, environment))
+    return found
+
+
+def descendants(root):
+    """The processes that `root` has started, and those that they have."""
+    everyone = processes()
+    family = {root}
+    size = 0
+    while size < len(family):
+        size = len(family)
+        family |= {number for number, parent, _, _ in everyone if parent in family}
+    return [one for one in everyone if one[0] in family and one[0] != root]
+
+
+def kill_workers(run_id, *, daemon):
+    """Kill the Python workers that hold the cells of a run, or the process that they are forked from; how many."""
+    mine = [one for one in descendants(os.getpid()) if f"MEANDER_POOL={run_id}" in one[3]]
+    numbers = {one[0] for one in mine}
+    chosen = [number for number, parent, _, _ in mine if (parent not in numbers) == daemon]
+    for number in chosen:
+        os.kill(number, signal.SIGKILL)
+    return len(chosen)

@@ -1,0 +1,183 @@
+"""One answer, once: what is lost while a run goes on, or changed between two starts, does not show in its answers."""
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from incidents import (
+    CLOSURE,
+    TRIANGLE,
+    assert_undisturbed,
+    canonical,
+    generate,
+    kill_workers,
+    open_session,
+    read_records,
+    write_tsv,
+)
+from pyspark import SparkFiles
+
+import meander
+from command import meander as command
+from meander.errors import StateError
+from meander.spark.checkpoint import check_checkpoint, meaning_of
+from meander.spark.session import Session
+
+pytestmark = pytest.mark.spark
+
+
+def run_bounded(spark, folder, rows, *, hook=None, text=CLOSURE, **options):
+    """A run over one file, with something done to it after each batch."""
+    write_tsv(folder / "s.tsv", rows)
+    session = open_session(spark, {"s": folder / "s.tsv"}, {"q": (text, None)})
+    run = session.start(
+        str(folder / "checkpoint"), {"q": str(folder / "out.jsonl")}, follow=False, batch_rows=100, **options
+    )
+    if hook is not None:
+        run.batch_hooks.append(lambda figures: hook(run, figures["batch"]))
+    try:
+        assert run.wait(300)
+    finally:
+        run.stop()
+    return run, read_records(folder / "out.jsonl")
+
+
+def test_a_killed_python_worker_is_replaced(spark, tmp_path):
+    rows = generate(21, 2400)
+    killed = []
+
+    def strike(run, batch):
+        """Somewhere in the next batch."""
+        if batch in (1, 3):
+            delay = 0.15 * batch
+            strikes = threading.Timer(
+                delay, lambda: killed.append(kill_workers(run.job.run, daemon=batch == 3))
+            )
+            strikes.start()
+
+    run, records = run_bounded(spark, tmp_path, rows, hook=strike)
+    assert_undisturbed(records, CLOSURE, rows)
+    assert len(killed) == 2
+    assert min(killed) >= 1
+    rebuilt = [cell["rebuilt"] for figures in run.figures for cell in figures["cells"]]
+    assert sum(rebuilt[1:]) >= 1
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_the_cache_of_operator_state_may_be_deleted_at_any_time(spark, tmp_path, cells):
+    rows = generate(22, 2400)
+    lost = []
+
+    def delete(run, batch):
+        kept = [Path(SparkFiles.getRootDirectory()) / f"meander-{run.job.run[:16]}", Path(run.job.snapshots)]
+        for folder in kept if batch % 2 else ():
+            lost.append(folder.exists())
+            shutil.rmtree(folder, ignore_errors=True)
+        if batch % 2:
+            kill_workers(run.job.run, daemon=False)
+
+    _, records = run_bounded(spark, tmp_path, rows, hook=delete, cells=cells, snapshot_rows=150)
+    assert_undisturbed(records, CLOSURE, rows)
+    assert any(lost)
+
+
+class Growing:
+    """A folder that grows between the starts of one run."""
+
+    def __init__(self, spark, folder, rows, parts):
+        self.spark = spark
+        self.folder = folder
+        size = -(-len(rows) // parts)
+        self.parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+
+    def start(self, part, queries, *, end=False, **options):
+        """Start the run with one more file, until that is read; at the end all held is released."""
+        write_tsv(self.folder / "in" / f"{part}.tsv", self.parts[part])
+        session = open_session(self.spark, {"s": self.folder / "in"}, queries)
+        sinks = {name: str(self.folder / f"{name}.jsonl") for name in queries}
+        run = session.start(str(self.folder / "checkpoint"), sinks, **options)
+        try:
+            run.finish() if end else run.process_available()
+        finally:
+            run.stop()
+        return run
+
+    def records(self, query):
+        return read_records(self.folder / f"{query}.jsonl")
+
+
+def test_a_run_that_is_stopped_goes_on_with_more_files_under_other_plans(spark, tmp_path):
+    rows = generate(23, 1500, deletions=True)
+    growing = Growing(spark, tmp_path, rows, 5)
+    plans = len(meander.plans(CLOSURE))
+    assert plans > 1
+    growing.start(0, {"q": (CLOSURE, None)})
+    growing.start(1, {"q": (CLOSURE, None)}, path_operator="negative-tuple")
+    growing.start(2, {"q": (CLOSURE, 1)}, path_operator="closure")
+    growing.start(3, {"q": (CLOSURE, plans - 1)}, path_operator="s-path")
+    shutil.rmtree(tmp_path / "checkpoint" / "meander" / "snapshots", ignore_errors=True)
+    with pytest.raises(StateError, match="belongs to another query q"):
+        growing.start(4, {"q": (CLOSURE.replace("40", "41"), None)})
+    growing.start(4, {"q": (CLOSURE, None)}, end=True)
+    assert_undisturbed(growing.records("q"), CLOSURE, rows)
+
+
+def test_queries_are_added_with_the_next_start_and_left_out_for_good(spark, tmp_path):
+    rows = generate(24, 1200)
+    growing = Growing(spark, tmp_path, rows, 4)
+    growing.start(0, {"closure": (CLOSURE, None)})
+    growing.start(1, {"closure": (CLOSURE, None), "triangle": (TRIANGLE, None)})
+    begun = growing.parts[0][-1][3]
+    growing.start(2, {"triangle": (TRIANGLE, None)})
+    left = growing.records("closure")
+    with pytest.raises(StateError, match="the query closure was left out of an earlier start"):
+        growing.start(3, {"closure": (CLOSURE, None)})
+    growing.start(3, {"triangle": (TRIANGLE, None)}, end=True)
+    # The one that was there from the beginning says nothing more; what it said is true of the edges it had.
+    assert growing.records("closure") == left
+    assert_undisturbed(left, CLOSURE, rows[:600])
+    # The one that came later has all its answers from the time that the run had reached.
+    cut = {
+        answer: later
+        for answer, held in canonical(meander.run(TRIANGLE, rows)).items()
+        if (later := [(max(start, begun), end) for start, end in held if end > begun])
+    }
+    assert canonical(growing.records("triangle")) == cut
+
+
+def test_a_rebuild_with_paths_and_deletions_keeps_every_path_true(spark, tmp_path):
+    """State is lost in every second batch, and there are no snapshots; the law's judge looks at the paths."""
+    from judge import judge
+    from oracle import expect
+    from querytext import read_query
+
+    rows = generate(25, 1200, deletions=True)
+
+    def lose(run, batch):
+        if batch % 2:
+            kill_workers(run.job.run, daemon=False)
+
+    run, records = run_bounded(spark, tmp_path, rows, hook=lose, paths=True, snapshot_rows=10**9)
+    assert_undisturbed(records, CLOSURE, rows)
+    text = CLOSURE.replace("(a/b*)", "(s.a/s.b*)")
+    judge(records, expect(read_query(text), {"s": rows}), paths=True)
+    assert sum(cell["rebuilt"] for figures in run.figures for cell in figures["cells"]) >= 2
+
+
+def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_path):
+    write_tsv(tmp_path / "s.tsv", generate(26, 10))
+    session = Session()
+    query = session.query(CLOSURE, "query")
+    folder = tmp_path / "checkpoint" / "meander"
+    check_checkpoint(folder, meaning_of([query], "intervals", 1, "s"))
+    arguments = ["run", CLOSURE.replace("40", "41"), "--stream", str(tmp_path / "s.tsv")]
+    arguments += ["--out", str(tmp_path / "out.jsonl"), "--checkpoint", str(tmp_path / "checkpoint")]
+    began = time.monotonic()
+    done = command(*arguments, JAVA_HOME=os.devnull)
+    assert done.returncode == 1
+    assert "belongs to another query query; it was" in done.stderr
+    assert "hint: start the changed query with a new checkpoint" in done.stderr
+    assert time.monotonic() - began < 30

@@ -1,0 +1,135 @@
+"""One answer, once, when processes end: an executor is killed, and the whole run is stopped or killed in the middle
+of a batch and started again with more to read."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_records, write_tsv
+
+from command import environment
+
+pytestmark = pytest.mark.spark
+
+KILLS = 10
+PATIENCE = 600
+
+
+class Command:
+    """A process with a group of its own, and with what it says in a file."""
+
+    def __init__(self, folder, *arguments):
+        self.log = folder / "log"
+        with open(self.log, "ab") as log:
+            # Sending an interrupt must work though the shell that started the tests may ignore it.
+            self.process = subprocess.Popen(
+                [sys.executable, *arguments],
+                stdout=log,
+                stderr=log,
+                env=environment(),
+                start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        """Whatever is left of it, its JVM and their Python workers."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def wait_for_change(self, file):
+        """Until the content of a file is another one than now."""
+        before = content(file)
+        deadline = time.monotonic() + PATIENCE
+        while content(file) == before:
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.02)
+
+    def said(self):
+        return self.log.read_text()[-3000:]
+
+
+def content(file):
+    return file.read_bytes() if file.exists() else b""
+
+
+def start(folder):
+    return Command(
+        folder,
+        *(
+            "-m",
+            "meander",
+            "run",
+            CLOSURE,
+            "--stream",
+            f"s={folder / 'in'}",
+            "--out",
+            str(folder / "out.jsonl"),
+        ),
+        *("--checkpoint", str(folder / "checkpoint"), "--batch-rows", "100"),
+    )
+
+
+def survive(folder, rows, strikes, seed):
+    """A run that is struck by one signal after another, each somewhere in a batch, with a new file after each."""
+    draw = random.Random(seed)
+    size = -(-len(rows) // (len(strikes) + 1))
+    parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+    sink = folder / "checkpoint" / "meander" / "sinks" / "query.json"
+    write_tsv(folder / "in" / "00.tsv", parts[0])
+    for number, strike in enumerate(strikes, start=1):
+        with start(folder) as run:
+            run.wait_for_change(sink)
+            write_tsv(folder / f"{number:02}.tsv", parts[number])
+            (folder / f"{number:02}.tsv").rename(folder / "in" / f"{number:02}.tsv")
+            time.sleep(draw.uniform(0.0, 1.0))
+            if strike == signal.SIGKILL:
+                os.killpg(run.process.pid, strike)
+            else:
+                run.process.send_signal(strike)
+            status = run.process.wait(PATIENCE)
+            assert status == {signal.SIGINT: 130}.get(strike, -strike), run.said()
+    assert not (folder / "checkpoint" / "meander" / "ended").exists(), "nothing was left to do"
+    with start(folder) as run:
+        assert run.process.wait(PATIENCE) == 0, run.said()
+    assert_undisturbed(read_records(folder / "out.jsonl"), CLOSURE, rows)
+
+
+def test_a_run_goes_on_after_a_kill_and_after_an_interrupt(tmp_path):
+    survive(tmp_path, generate(31, 4000), [signal.SIGKILL, signal.SIGINT], 31)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_ten_times_gives_every_answer_once(tmp_path):
+    survive(tmp_path, generate(32, 12000), [signal.SIGKILL] * KILLS, 32)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_after_it_was_asked_to_end(tmp_path):
+    survive(tmp_path, generate(33, 4000), [signal.SIGTERM, signal.SIGTERM], 33)
+
+
+@pytest.mark.slow
+def test_a_killed_executor_is_replaced(tmp_path):
+    rows = generate(34, 6000)
+    write_tsv(tmp_path / "s.tsv", rows)
+    with Command(tmp_path, str(Path(__file__).with_name("local_cluster.py")), str(tmp_path)) as run:
+        for _ in range(2):
+            run.wait_for_change(tmp_path / "checkpoint" / "meander" / "sinks" / "q.json")
+            executors = [
+                one for one in descendants(run.process.pid) if "CoarseGrainedExecutorBackend" in one[2]
+            ]
+            assert executors, run.said()
+            os.kill(executors[0][0], signal.SIGKILL)
+        assert run.process.wait(PATIENCE) == 0, run.said()
+    assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, rows)
