@@ -107,3 +107,12 @@ def test_paths_over_derived_edges_are_proved_with_what_is_received():
 def test_an_answer_without_vertices_is_computed_in_full():
     staged = stages_of("Answer() <- a(x, y), b(y, z).")
     assert staged.stages[-1].in_full == {("q", "Answer")}
+
+
+def test_what_cells_send_each_other_is_known_by_a_digest():
+    """It tells plans apart that keep other edges, and no others."""
+    text = PAPER["Q4"]
+    assert stages_of(text, cells=1).exchanges == ""
+    assert stages_of(text).exchanges == stages_of(text, path_operator="closure").exchanges
+    assert stages_of(text).exchanges != stages_of(text, plan=0).exchanges
+    assert stages_of(text.replace("a(x", "c(x")).exchanges != stages_of(text).exchanges

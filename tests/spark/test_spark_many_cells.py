@@ -16,9 +16,12 @@ from test_spark_run import generate, instants, read_lines, write_tsv
 import meander
 from judge import judge
 from meander.dataflow.tabular import edges_of
+from meander.errors import StateError
 from meander.physical.plan import PATH_OPERATORS
 from meander.physical.planning import plan_query
+from meander.physical.stages import build_stages
 from meander.spark.advance import LIVE
+from meander.spark.checkpoint import check_checkpoint, meaning_of
 from meander.spark.chunks import CLOSED, EDGES, TICK, Chunk
 from meander.spark.codec import encode_edges
 from meander.spark.rehearsal import no_incident
@@ -152,3 +155,39 @@ def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells):
         shares[cell["cell"]] += cell["answers"]
     assert len(shares) == cells
     assert sum(map(bool, shares.values())) > 1
+
+
+@pytest.mark.spark
+def test_a_run_of_several_stages_goes_on_after_a_stop(spark, tmp_path):
+    rows = generate(12, 900)
+    (tmp_path / "in").mkdir()
+    query = QUERIES["derived"]
+
+    def start():
+        session = Session(spark)
+        session.stream("s", str(tmp_path / "in"))
+        session.query(query, "q")
+        sinks = {"q": str(tmp_path / "out.jsonl")}
+        return session.start(str(tmp_path / "checkpoint"), sinks, cells=2, snapshot_rows=200)
+
+    write_tsv(tmp_path / "in" / "1.tsv", rows[:450])
+    run = start()
+    run.process_available()
+    run.stop()
+    write_tsv(tmp_path / "in" / "2.tsv", rows[450:])
+    start().finish()
+    assert instants(read_lines(tmp_path / "out.jsonl")) == instants(meander.run(query, rows))
+
+
+def test_cells_that_would_read_other_edges_than_they_hold_are_refused(tmp_path):
+    session = Session()
+    query = session.query(QUERIES["closure"], "q")
+
+    def meaning(**options):
+        staged = build_stages(plan_query(query.regular, name="q"), 3, **options)
+        return meaning_of([query], "intervals", 3, "s", staged.exchanges)
+
+    run = check_checkpoint(tmp_path / "meander", meaning())
+    assert check_checkpoint(tmp_path / "meander", meaning(path_operator="closure")) == run
+    with pytest.raises(StateError, match="now it would read others"):
+        check_checkpoint(tmp_path / "meander", meaning(paths=True))

@@ -8,12 +8,13 @@ stream goes to all of its cells, where their shares read it in full, or to the o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from meander.algebra.nodes import Plan
 from meander.physical.plan import PhysicalPlan, QueryPlan, ReceiveOp, ScanOp, build
-from meander.physical.shares import DERIVED, MARK, SIDES, Received, Shares, scans
+from meander.physical.shares import DERIVED, MARK, SIDES, Received, Shares, nameless, scans
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class StagedPlan:
+    """All stages, what is sent between them, and in `exchanges` a digest of what that is and how it is derived."""
+
     stages: tuple[Stage, ...]
     deliveries: tuple[Delivery, ...] = ()
+    exchanges: str = ""
 
     @property
     def last(self) -> PhysicalPlan:
@@ -68,7 +72,10 @@ def build_stages(
     for level in range(1, 1 + max(level for level, _ in parts)):
         here = [one for at, one in parts if at == level]
         stages.append(Stage(build(here, path_operator=path_operator, paths=paths), in_full))
-    return StagedPlan(tuple(stages), _deliveries(stages))
+    deliveries = _deliveries(stages)
+    derived = [(one.head, nameless(one.plan)) for _, one in parts if one.raw]
+    digest = hashlib.sha256(repr((deliveries, derived)).encode()).hexdigest()
+    return StagedPlan(tuple(stages), deliveries, digest[:16])
 
 
 class _Cutter:

@@ -8,6 +8,9 @@ A query may be added: it is answered from the time on that the run has reached, 
 holds (the longest window of each stream before) and those to come; of a stream that no query read before, edges
 earlier than that time are too late. A query may be left out, and its sink stays as it is; it cannot come back under
 its name, because what it missed cannot be made up for.
+
+With several cells each has no more of the window than its share reads: there the queries have to be the same, and a
+plan that sends other edges between cells is refused.
 """
 
 from __future__ import annotations
@@ -31,13 +34,17 @@ class Named(Protocol):
     regular: RegularQuery
 
 
-def meaning_of(queries: Sequence[Named], mode: str, cells: int, time_unit: str) -> dict[str, Any]:
-    """What must not change under a checkpoint: each query's meaning, and how its answers are told."""
+def meaning_of(
+    queries: Sequence[Named], mode: str, cells: int, time_unit: str, exchanges: str = ""
+) -> dict[str, Any]:
+    """What must not change under a checkpoint: each query's meaning, how its answers are told, and what cells send
+    each other."""
     return {
         "queries": {query.name: to_datalog(query.regular) for query in queries},
         "mode": mode,
         "cells": cells,
         "time_unit": time_unit,
+        "exchanges": exchanges,
     }
 
 
@@ -78,6 +85,12 @@ def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
                 f"the checkpoint {folder.parent} was made with {option} {known[field]}, not {meaning[field]}\n"
                 f"hint: use {option} {known[field]}, or a new checkpoint"
             )
+    if known.get("exchanges", "") != meaning["exchanges"]:
+        raise StateError(
+            f"the checkpoint {folder.parent} has {known['cells']} cells, each with no more than the edges that it "
+            "read then; now it would read others\n"
+            "hint: with several cells a run goes on with the same queries, --plan and --paths, or a new checkpoint"
+        )
     return str(known["run"])
 
 

@@ -229,7 +229,7 @@ class Session:
         physical = staged.last
         place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
         own = place / "meander"
-        meaning = meaning_of(chosen, asked.mode, asked.cells, self.time_unit)
+        meaning = meaning_of(chosen, asked.mode, asked.cells, self.time_unit, staged.exchanges)
         run_id = check_checkpoint(own, meaning)
         self._check_ended(own, staged.streams)
         opened: dict[str, Sink | SparkSink] = {}
