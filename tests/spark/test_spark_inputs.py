@@ -3,6 +3,7 @@ yet, empty or broken, all give the answers of the local runner."""
 
 import gzip
 import json
+import os
 import time
 
 import pytest
@@ -34,6 +35,12 @@ def start(spark, folder, streams, text=CLOSURE, **options):
 
 def lines_of(rows):
     return "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
+
+
+def in_sequence(folder):
+    """Spark reads the files of a folder by their times: those of their names' order."""
+    for number, file in enumerate(sorted(folder.iterdir())):
+        os.utime(file, (1_000_000 + number, 1_000_000 + number))
 
 
 def pause(spark, folder, wait):
@@ -124,6 +131,7 @@ def test_two_streams_at_very_different_speeds(spark, tmp_path):
     write_tsv(tmp_path / "left.tsv", left)
     for number in range(6):
         write_tsv(tmp_path / "right" / f"{number}.csv", right[100 * number : 100 * number + 100])
+    in_sequence(tmp_path / "right")
     frame = (
         spark.readStream.schema("src string, label string, trg string, ts bigint")
         .option("sep", "\t")
@@ -182,6 +190,7 @@ def test_late_edges_in_the_partitions_of_a_frame(spark, tmp_path):
             f"{ts}|{a}|{label}|{b}\n" for a, label, b, ts in shuffled[100 * number : 100 * number + 100]
         )
         (tmp_path / "in" / f"{number}.csv").write_text(lines)
+    in_sequence(tmp_path / "in")
     frame = (
         spark.readStream.schema("at bigint, who string, what string, whom string")
         .option("sep", "|")

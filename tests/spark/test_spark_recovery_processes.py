@@ -92,7 +92,7 @@ def survive(folder, rows, strikes, seed):
             run.wait_for_change(sink)
             write_tsv(folder / f"{number:02}.tsv", parts[number])
             (folder / f"{number:02}.tsv").rename(folder / "in" / f"{number:02}.tsv")
-            time.sleep(draw.uniform(0.0, 1.0))
+            time.sleep(draw.uniform(0.0, 0.7))
             if strike == signal.SIGKILL:
                 os.killpg(run.process.pid, strike)
             else:
@@ -106,7 +106,7 @@ def survive(folder, rows, strikes, seed):
 
 
 def test_a_run_goes_on_after_a_kill_and_after_an_interrupt(tmp_path):
-    survive(tmp_path, generate(31, 4000), [signal.SIGKILL, signal.SIGINT], 31)
+    survive(tmp_path, generate(31, 3000), [signal.SIGKILL, signal.SIGINT], 31)
 
 
 @pytest.mark.slow
