@@ -7,13 +7,17 @@ as many instants as the stream has. A drawn `Case` prints itself as a call that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import strategies as st
 
+from meander.dataflow import auto
 from oracle import Edge
 from querytext import (
     Alt,
@@ -58,6 +62,8 @@ class Case:
     paths: bool = False
     batch_rows: int = 65536
     plan: int | None = None
+    demand: bool = True
+    threads: int = 1
 
     @property
     def text(self) -> str:
@@ -66,7 +72,8 @@ class Case:
     def __repr__(self) -> str:
         streams = ",\n".join(f"    {name!r}: {list(edges)!r}" for name, edges in self.streams.items())
         options = ", ".join(
-            f"{name}={getattr(self, name)!r}" for name in ("lateness", "mode", "paths", "batch_rows", "plan")
+            f"{name}={getattr(self, name)!r}"
+            for name in ("lateness", "mode", "paths", "batch_rows", "plan", "demand", "threads")
         )
         return f'meander.run("""\\\n{self.text}""", {{\n{streams}\n}}, {options})'
 
@@ -90,6 +97,16 @@ def pick(draw: st.DrawFn, options: Sequence[T]) -> T:
 
 def once_in(draw: st.DrawFn, count: int) -> bool:
     return draw(_below(count)) == count - 1
+
+
+@contextmanager
+def restless() -> Iterator[None]:
+    """While `auto` moves between its operators at random."""
+    chance = random.Random(7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auto, "PART", 2)
+        patch.setattr(auto.AutoPathOperator, "_wanted", lambda _: chance.randrange(2))
+        yield
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -311,4 +328,6 @@ def cases(draw: st.DrawFn) -> Case:
         paths=once_in(draw, 2),
         batch_rows=pick(draw, BATCH_ROWS),
         plan=None if once_in(draw, 2) else draw(_below(40)),
+        demand=not once_in(draw, 4),
+        threads=1 + once_in(draw, 4),
     )

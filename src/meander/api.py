@@ -44,6 +44,8 @@ def run(
     path_operator: str = "auto",
     batch_rows: int = 65536,
     memory: int | None = None,
+    demand: bool = True,
+    threads: int = 1,
 ) -> Iterator[dict[str, Any]]:
     """Answer a Datalog or G-CORE query over edges, in this process, without Spark.
 
@@ -56,8 +58,11 @@ def run(
     if batch_rows < 1:
         raise ArgumentError(f"batch_rows is {batch_rows}\nhint: a batch has at least one row")
     regular = parse(query, unit=time_unit)
-    physical = build(plan_query(regular, plan=plan), path_operator=path_operator, paths=paths)
-    dataflow = Dataflow(physical, mode=mode, paths=paths, memory=memory)
+    if threads < 1:
+        raise ArgumentError(f"threads is {threads}\nhint: at least one does the work")
+    chosen = plan_query(regular, plan=plan, demand=demand)
+    physical = build(chosen, path_operator=path_operator, paths=paths)
+    dataflow = Dataflow(physical, mode=mode, paths=paths, memory=memory, threads=threads)
     late = lateness if isinstance(lateness, int) else parse_duration(lateness, time_unit)
     names = [stream.name for stream in regular.streams]
     sources = {

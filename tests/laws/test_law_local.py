@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +21,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import meander
 from judge import judge
-from meander.dataflow import auto
 from oracle import expect
 from querytext import read_query
-from strategies import Case, cases
+from strategies import Case, cases, restless
 
 PATH_OPERATORS = ("s-path", "negative-tuple", "closure", "auto")
 EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "300"))
@@ -40,16 +36,6 @@ drawn = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
-
-@contextmanager
-def restless() -> Iterator[None]:
-    """While `auto` moves between its operators at random."""
-    chance = random.Random(7)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auto, "PART", 2)
-        patch.setattr(auto.AutoPathOperator, "_wanted", lambda _: chance.randrange(2))
-        yield
 
 
 @restless()
@@ -66,6 +52,8 @@ def hold_law(case: Case, path_operator: str) -> None:
         batch_rows=case.batch_rows,
         plan=plan,
         path_operator=path_operator,
+        demand=case.demand,
+        threads=case.threads,
         rejects=rejects,
     )
     expected = expect(case.query, case.streams, case.lateness)

@@ -171,11 +171,14 @@ class Path(_HashedOnce):
     `expr` speaks of its inputs by position: a `Label` named "0" is the first input, "1" the second, … (its
     `stream` is None). Every input is used, so that inputs are exactly the streams whose end points have the
     empty path, where `expr` accepts the empty word. The printed form shows the inputs' labels.
+
+    `demand`, where there is one, is what all readers of the path ask for: pairs outside of it may be left out.
     """
 
     inputs: tuple[Plan, ...]
     expr: PathExpr
     label: str
+    demand: Plan | None = None
 
     __hash__ = _HashedOnce.__hash__
 
@@ -191,6 +194,8 @@ class Path(_HashedOnce):
             raise PlanError("Path's expression speaks of inputs by position, not of streams")
         if {label.name for label in used} != {str(place) for place in range(len(self.inputs))}:
             raise PlanError(f"Path's expression uses each of its {len(self.inputs)} inputs, and no other")
+        if self.demand is not None and self.demand.arity != 2:
+            raise PlanError("Path is asked for pairs")
 
     @property
     def arity(self) -> int:

@@ -176,6 +176,14 @@ def run(
     memory: Annotated[
         str | None, typer.Option("--memory", metavar="SIZE", help="The most memory for state, such as 4GB.")
     ] = None,
+    threads: Annotated[
+        int,
+        typer.Option("--threads", metavar="N", min=1, help="Threads that walk closures, in each cell."),
+    ] = 1,
+    demand: Annotated[
+        bool,
+        typer.Option("--demand/--no-demand", help="Whether closures that are only probed are told what for."),
+    ] = True,
 ) -> None:
     """Answer a query over streams of edges."""
     from meander.cli.running import MODES, RUNNERS, Request, run_in_process, run_on_spark, streams_read
@@ -213,6 +221,8 @@ def run(
         batch_rows=batch_rows,
         idle=read_seconds("--idle", idle),
         memory=read_size("--memory", memory) if memory is not None else None,
+        demand=demand,
+        threads=threads,
         checkpoint=checkpoint,
         cells=cells,
         metrics=metrics,

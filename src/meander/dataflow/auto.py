@@ -49,13 +49,22 @@ class AutoPathOperator:
         *,
         roots: Sequence[int],
         proved: bool,
+        demanded: int,
         threads: int,
     ) -> None:
+        self.demanded = demanded
         self.graph = graph
         self.store = store
         self.tree = TreePathOperator(operator, graph, relations, store, first_path=False, roots=roots)
         self.closure = ClosureOperator(
-            operator, graph, relations, store, roots=roots, proved=proved, threads=threads
+            operator,
+            graph,
+            relations,
+            store,
+            roots=roots,
+            proved=proved,
+            demanded=demanded,
+            threads=threads,
         )
         # [which, how often it has moved; pairs and edges walked so far; both when they were last weighed]
         self.chosen = store.array("chosen", 6, np.int64)
@@ -91,16 +100,16 @@ class AutoPathOperator:
             part = _between(rows, begin, end)
             last = end == rows.ts.size
             reached = upto if last else int(part.ts[-1])
-            out = self.tree.process(part, reached)
+            out = self.tree.process(self._edges(part), reached)
             # The next part is written over it.
             outs.append(out if last else Rows(*(column.copy() for column in out)))
             begin = end
-            self._weigh(part, out, reached)
+            self._weigh(part, out.ts.size, reached)
         if self.chosen[0] == CLOSURE and (begin < rows.ts.size or begin == 0):
             rest = _between(rows, begin, rows.ts.size)
             out = self.closure.process(rest, upto, _between(rows, 0, begin))
             outs.append(out)
-            self._weigh(rest, out, upto)
+            outs.append(self._weigh(rest, out.ts.size + self.closure.unasked, upto))
         self.closure.clock[0] = upto
         if len(outs) == 1:
             return outs[0]
@@ -111,20 +120,29 @@ class AutoPathOperator:
         last = begin + PART - 1
         return int(np.searchsorted(ts, ts[last], side="right")) if last < ts.size else int(ts.size)
 
-    def _weigh(self, rows: MergedRows, out: Rows, upto: int) -> None:
-        """Choose for what comes next, and move there."""
-        if rows.ts.size == 0:
-            return
-        self._measure(rows, out, upto)
-        wanted = self._wanted()
-        if wanted != self.chosen[0]:
-            self.chosen[0] = wanted
-            self.chosen[1] += 1
-            self._move(upto)
+    def _edges(self, rows: MergedRows) -> MergedRows:
+        """The rows without those of the demand."""
+        if self.demanded < 0:
+            return rows
+        edges = rows.relation != self.demanded
+        return MergedRows(*(column[edges] for column in rows))
 
-    def _measure(self, rows: MergedRows, out: Rows, upto: int) -> None:
+    def _weigh(self, rows: MergedRows, pairs: int, upto: int) -> Rows:
+        """Choose for what comes next, and move there; what is to be handed out for that."""
+        rows = self._edges(rows)
+        if rows.ts.size == 0:
+            return NO_ROWS
+        self._measure(rows, pairs, upto)
+        wanted = self._wanted()
+        if wanted == self.chosen[0]:
+            return NO_ROWS
+        self.chosen[0] = wanted
+        self.chosen[1] += 1
+        return self._move(upto)
+
+    def _measure(self, rows: MergedRows, pairs: int, upto: int) -> None:
         segments = np.unique(rows.exp[rows.op > 0]).size + np.unique(rows.ts[rows.op < 0]).size
-        self.chosen[2] += out.ts.size
+        self.chosen[2] += pairs
         self.chosen[3] += segments * np.count_nonzero(self._valid(upto))
 
     def _wanted(self) -> int:
@@ -149,13 +167,16 @@ class AutoPathOperator:
         valid: Array = read & (graph.exp[:total] > time) & (graph.stamp[:total] <= time)
         return valid
 
-    def _move(self, upto: int) -> None:
-        """Empty the forest; for S-PATH, fill it anew from the edges that are valid, and say nothing of that."""
+    def _move(self, upto: int) -> Rows:
+        """Empty the forest; for S-PATH, fill it anew from the edges that are valid.
+
+        Nothing is said of that, but where the closure kept to a demand: S-PATH does not, and hands out all pairs.
+        """
         forest = self.tree.forest
         forest.counts[NODES] = 0
         relink_nodes(forest, int(self.tree.automaton.settings[0]))
         if self.chosen[0] == CLOSURE:
-            return
+            return NO_ROWS
         graph = self.graph.graph
         valid = np.flatnonzero(self._valid(upto))
         held = MergedRows(
@@ -166,8 +187,9 @@ class AutoPathOperator:
             graph.exp[valid],
             np.ones(valid.size, np.int8),
         )
-        self.tree.process(held, upto)
+        out = self.tree.process(held, upto)
         self.tree.out = empty_rows(LEAST_OUTPUT)
+        return NO_ROWS if self.demanded < 0 else out
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""

@@ -20,6 +20,7 @@ from meander.dataflow.state import Array, Store
 from meander.kernels.closure import (
     COUNTS,
     CURRENT,
+    DEMANDED,
     EDGE_COLUMNS,
     END,
     FIRST,
@@ -35,6 +36,8 @@ from meander.kernels.closure import (
     SINCE,
     SRC,
     TRG,
+    UNASKED,
+    Demand,
     Moves,
     Places,
     Segment,
@@ -57,6 +60,7 @@ _BY_PLACE: dict[str, tuple[type, int]] = {
     "have": (np.uint64, HAVE_COLUMNS),
     "fresh": (np.uint64, BOTH),
     "timed": (np.uint16, ROOTS),
+    "asked": (np.uint64, BOTH),
 }
 
 
@@ -78,6 +82,8 @@ class Changed(NamedTuple):
     found: Array  # by row: the row of the window's graph
     cut_instant: Array  # by row: whether something is deleted at its instant
     expiries: Array  # by row of the window's graph: the expiry before the batch
+    valid: Array  # the rows among these that are input edges, in no order
+    asked: Array  # the rows of the demand, by source
     upto: int
 
 
@@ -85,17 +91,29 @@ class ClosureShare:
     """The walk over one share of the roots."""
 
     def __init__(
-        self, graph: WindowGraph, store: Store, moves: Moves, asked: Asked, name: str, lock: Lock
+        self,
+        graph: WindowGraph,
+        store: Store,
+        moves: Moves,
+        asked: Asked,
+        demanded: int,
+        name: str,
+        lock: Lock,
     ) -> None:
         self.graph, self.store, self.moves, self.asked, self.lock = graph, store, moves, asked, lock
+        self.by_place = {one: of for one, of in _BY_PLACE.items() if one != "asked" or demanded >= 0}
         self.prefix = f"{name} "
         self._array("row", 0, np.int32, ROW_COLUMNS)
         self._array("exp", 0, np.int64, 2)
         self._array("lists", LISTS, np.int32, 0)
         self._array("counts", COUNTS, np.int64)
         self._array("number", 0, np.int32)
-        for name, (dtype, width) in _BY_PLACE.items():
+        self._array("asked", 0, np.uint64, BOTH)
+        for name, (dtype, width) in self.by_place.items():
             self._array(name, LEAST_PLACES, dtype, width)
+        self._array("stamp", 0, np.int64, 2)
+        self._array("demand", 3, np.int64)
+        self._get("demand")[DEMANDED] = demanded
         self._array("edge", LEAST_EDGES, np.int64, EDGE_COLUMNS)
         self._array("out", LEAST_EDGES, np.int64, 4)
         self._array("staged", LEAST_STAGED, np.int64, STAGED_COLUMNS)
@@ -121,19 +139,24 @@ class ClosureShare:
         get = self._get
         self.segment = Segment(get("row"), get("exp"), get("lists"), get("counts"))
         self.places = Places(get("number"), get("place"), get("edge"), get("out"))
-        self.bits = Bits(get("have"), get("fresh"), get("timed"))
+        self.bits = Bits(get("have"), get("fresh"), get("timed"), get("asked"))
 
     def reserve_vertices(self, capacity: int) -> None:
         states = int(self.moves.settings[0])
         self._grow("number", capacity * states, -1)
         if self.moves.settings[1] >= 0:
             self._grow("ends", capacity, -1)
+        if self._get("demand")[DEMANDED] >= 0:
+            self._grow("stamp", capacity)
         self.bind()
 
     def walk(self, changed: Changed) -> Rows:
         """What the batch changes for this share's roots."""
         self._begin(changed)
         cursor = self._get("cursor")
+        sources = self.segment.row[changed.asked, SRC]
+        begin = np.searchsorted(sources, np.arange(self._get("stamp").shape[0] + 1))
+        demand = Demand(changed.asked, begin, self._get("stamp"), self._get("demand"))
         while True:
             status = walk_segments(
                 changed.rows,
@@ -148,6 +171,7 @@ class ClosureShare:
                 self._get("slots"),
                 self.moves,
                 self.asked,
+                demand,
                 self.out,
                 cursor,
             )
@@ -166,7 +190,7 @@ class ClosureShare:
                 self._grow("staged", 2 * self._get("staged").shape[0] + 2 * changed.rows.ts.size)
 
     def _begin(self, changed: Changed) -> None:
-        """The rows that are valid before the batch, by expiry."""
+        """The edges that are valid before the batch, by expiry."""
         graph = self.graph.graph
         total = changed.expiries.size
         if total > self.segment.row.shape[0]:
@@ -182,16 +206,16 @@ class ClosureShare:
         row[:total, MARKED] = 0
         exp[:total, LO] = changed.expiries
         exp[:total, HI] = changed.expiries
-        valid = np.flatnonzero(changed.expiries)
+        valid = changed.valid
         lists[0, : valid.size] = valid[np.argsort(changed.expiries[valid], kind="stable")]
-        counts[[CURRENT, FIRST, END]] = 0, 0, valid.size
+        counts[[CURRENT, FIRST, END, UNASKED]] = 0, 0, valid.size, 0
         cursor = self._get("cursor")
         cursor[:] = 0
         cursor[CUT_TIME] = -1
 
     def _grow_places(self) -> None:
         """Places and edges at once: either may have been what was short."""
-        for name in _BY_PLACE:
+        for name in self.by_place:
             self._grow(name, 2 * self.places.place.shape[0])
         for name in ("edge", "out"):
             self._grow(name, 2 * self.places.edge.shape[0])
@@ -203,6 +227,7 @@ class ClosureOperator:
 
     `expiries`: whether expiries are asked for; else only starts (until FOREVER) and stops (as cuts) of answers.
     `proved`: whether a path must be found that lasts as long as each row says.
+    `demanded`: the relation of the pairs that are asked for; -1 for all pairs.
     """
 
     def __init__(
@@ -215,8 +240,10 @@ class ClosureOperator:
         roots: Sequence[int],
         expiries: bool = True,
         proved: bool = False,
+        demanded: int = -1,
         threads: int = 1,
     ) -> None:
+        self.demanded = demanded
         self.graph = graph
         self.store = store
         self.automaton = automaton_arrays(operator, relations, graph.relations)
@@ -231,6 +258,7 @@ class ClosureOperator:
                 store,
                 closure_moves(self.automaton),
                 Asked(asked_roots, np.array([share, threads], np.int64), settings),
+                demanded,
                 f"share {share}",
                 lock,
             )
@@ -247,6 +275,11 @@ class ClosureOperator:
     def rows(self) -> int:
         """Answers are not kept."""
         return 0
+
+    @property
+    def unasked(self) -> int:
+        """How many pairs of the last batch nobody asked for."""
+        return sum(int(share.segment.counts[UNASKED]) for share in self.shares)
 
     def reserve_vertices(self, capacity: int) -> None:
         for share in self.shares:
@@ -271,7 +304,7 @@ class ClosureOperator:
         rows = MergedRows(*(np.ascontiguousarray(column) for column in rows))
         found = np.empty(rows.ts.size, np.int32)
         find_rows(graph, rows, found)
-        cuts = rows.op < 0
+        cuts = (rows.op < 0) & (rows.relation != self.demanded)
         cut_instant = np.isin(rows.ts, rows.ts[cuts]) if cuts.any() else cuts
         total, undone = int(graph.counts[ROWS]), int(graph.counts[UNDONE])
         expiries = graph.exp[:total].copy()
@@ -282,8 +315,12 @@ class ClosureOperator:
             find_rows(graph, MergedRows(*(np.ascontiguousarray(column) for column in done)), before)
             expiries[before] = np.where(done.op > 0, done.exp, np.where(done.exp > done.ts, done.exp, 0))
             horizon = max([horizon, *done.ts[-1:].tolist()])
-        valid = (expiries > horizon) & (self.automaton.reads[graph.relation[:total]] != 0)
-        return Changed(rows, found, cut_instant, np.where(valid, expiries, 0), upto)
+        relation = graph.relation[:total]
+        expiries[expiries <= horizon] = 0
+        valid = np.flatnonzero((expiries > 0) & (self.automaton.reads[relation] != 0))
+        asked = np.flatnonzero(relation == self.demanded)
+        asked = asked[np.argsort(graph.src[asked], kind="stable")]
+        return Changed(rows, found, cut_instant, expiries, valid, asked, upto)
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""

@@ -150,7 +150,8 @@ class Dataflow:
                 relations = [self.relations[source] for source in operator.inputs]
                 return PatternOperator(operator, self.graph, relations, self._store(name))
             case PathOp():
-                relations = [self.relations[source] for source in operator.inputs]
+                relations = [self.relations[source] for source in operator.edges]
+                demanded = -1 if operator.demand is None else self.relations[operator.demand]
                 if operator.operator == "auto":
                     return AutoPathOperator(
                         operator,
@@ -159,6 +160,7 @@ class Dataflow:
                         self._store(name),
                         roots=self._numbers(operator.root),
                         proved=self.paths,
+                        demanded=demanded,
                         threads=self.threads,
                     )
                 if operator.operator == "closure":
@@ -170,6 +172,7 @@ class Dataflow:
                         roots=self._numbers(operator.root),
                         expiries=self.mode == "intervals" or self.paths or self._is_read(number),
                         proved=self.paths,
+                        demanded=demanded,
                         threads=self.threads,
                     )
                 return TreePathOperator(

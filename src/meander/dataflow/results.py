@@ -105,7 +105,7 @@ class Prover:
         names: list[str] = []
         # A vertex is joined to itself by the empty path only where no other expression does it.
         for proof in sorted(proofs, key=lambda one: 0 in one.path.accepting):
-            numbers = [relations[source] for source in proof.path.inputs]
+            numbers = [relations[source] for source in proof.path.edges]
             self.automata.append(automaton_arrays(proof.path, numbers, graph.relations))
             names += proof.labels
             self.first_names.append(len(names))

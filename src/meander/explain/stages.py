@@ -16,7 +16,7 @@ from meander.explain.state import state_held
 from meander.explain.warnings import warnings_of
 from meander.physical.plan import PhysicalPlan
 from meander.physical.printing import describe, describe_stages
-from meander.rewrite import choose, enumerate_plans, simplify
+from meander.rewrite import choose, enumerate_plans, pass_demand, simplify
 from meander.rewrite.choice import cost
 from meander.rewrite.engine import Firing
 from meander.syntax import parse, to_datalog
@@ -92,7 +92,8 @@ class Explanation:
 
     @cached_property
     def physical(self) -> PhysicalPlan:
-        return physical_plan(self.query, self.to_run, self.path_operator)
+        passed = {result: pass_demand(plan) for result, plan in self.to_run.items()}
+        return physical_plan(self.query, passed, self.path_operator)
 
     def stage(self, name: str, *, brief: bool = False) -> list[Section]:
         """The sections of one of `STAGES`; `brief` shows the first plans and the one that runs alone."""

@@ -7,6 +7,11 @@ first; letting both graphs flow at once, a bit that arrives by `hi` and has not 
 that the segment has lengthened. So nothing about answers is kept between two segments: the window's graph says
 all, any vertex may share a block with any other, and only the roots that reach a changed edge are walked.
 
+Where a reader asks for certain pairs alone (its *demand*, a relation of the window's graph), only roots that someone
+asks for are walked and only pairs that are asked for are handed out. A pair that is asked for in a segment, and was
+not before it, is handed out as if all of its answer were new. More than what is asked for may be handed out, and is
+where something is deleted: what a reader was once told must be taken back.
+
 A *place* is a (vertex, state) pair with a number of its own in the segment at hand. An edge of the subgraph is
 an input edge read by one move of the automaton.
 """
@@ -30,7 +35,8 @@ BEFORE, BEYOND, MOVED, TOWARDS = 1, 2, 4, 8
 
 # Places in `Segment.counts`.
 CURRENT, FIRST, END, NEXT_END, CHANGED, PLACES, EDGES, LOWERED, ROOTED, STAGED = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-COUNTS = 10
+NEWLY_ASKED, UNASKED = 10, 11  # pairs that are asked for from this segment on; pairs that nobody asked for
+COUNTS = 12
 
 # Columns of `Segment.row`: the edge, where in the segment it became valid (-1: before), whether it changes.
 RELATION, SRC, TRG, SINCE, MARKED = 0, 1, 2, 3, 4
@@ -38,9 +44,9 @@ ROW_COLUMNS = 5
 # Columns of `Segment.exp`: both are the expiry itself where nothing is under way.
 LO, HI = 0, 1
 # Lists of `Segment.lists`: valid rows by expiry, before and after the changes (which is which: CURRENT), the
-# changed rows, and two to work in.
-CHANGES, SORTING, SPARE = 2, 3, 4
-LISTS = 5
+# changed rows, two to work in, and the rows of the demand that are new.
+CHANGES, SORTING, SPARE, ASKED = 2, 3, 4, 5
+LISTS = 6
 
 # Columns of `Places.place`: vertex * states + state; flags; the place that keeps the answer bits of the vertex,
 # or -1 (not accepting); its lists of edges; then four that are lists or marks of their own.
@@ -63,6 +69,20 @@ class Segment(NamedTuple):
     exp: Array
     lists: Array
     counts: Array
+
+
+class Demand(NamedTuple):
+    """The pairs that are asked for: rows of the window's graph, whose expiries are in `Segment.exp`."""
+
+    row: Array  # by source
+    begin: Array  # by vertex, with one more for the end: its rows
+    stamp: Array  # by vertex: the last step in which it was asked for, as a root and as a target
+    settings: Array  # [the relation, or -1: all pairs are asked for; whether the step keeps to it; the step's number]
+
+
+# Columns of `Demand.stamp`, and places in its `settings`.
+AS_ROOT, AS_TARGET = 0, 1
+DEMANDED, KEPT_TO, STEP = 0, 1, 2
 
 
 class Places(NamedTuple):
@@ -150,6 +170,36 @@ def order_changes(segment: Segment, column: int, time: int) -> None:
 
 
 @kernel
+def stamp_demand(segment: Segment, demand: Demand, time: int) -> None:
+    """Stamp the vertices that are asked for in the segment that begins at `time`."""
+    demand.settings[STEP] += 1
+    for i in range(demand.row.size):
+        row = demand.row[i]
+        if segment.exp[row, HI] > time:
+            demand.stamp[segment.row[row, SRC], AS_ROOT] = demand.settings[STEP]
+            demand.stamp[segment.row[row, TRG], AS_TARGET] = demand.settings[STEP]
+
+
+@kernel
+def is_asked(demand: Demand, vertex: int, end: int) -> bool:
+    """Whether any pair with the vertex at that end is asked for in this step."""
+    return demand.settings[KEPT_TO] == 0 or demand.stamp[vertex, end] == demand.settings[STEP]
+
+
+@kernel
+def seed_demand(segment: Segment, places: Places, automaton: Moves) -> None:
+    """Flag the ends of the pairs that are newly asked for: all that lies between them counts."""
+    states = automaton.settings[0]
+    for i in range(segment.counts[NEWLY_ASKED]):
+        row = segment.lists[ASKED, i]
+        root = places.number[segment.row[row, SRC] * states]
+        answer = places.number[segment.row[row, TRG] * states + automaton.settings[2]]
+        if root >= 0 and answer >= 0:
+            places.place[root, FLAGS] |= BEFORE
+            places.place[answer, FLAGS] |= MOVED
+
+
+@kernel
 def number_place(places: Places, key: int, counts: Array) -> int:
     """The place of a (vertex, state) pair. Needs room for one."""
     place = places.number[key]
@@ -224,6 +274,7 @@ def build_places(
     automaton: Moves,
     roots: Array,
     share: Array,
+    demand: Demand,
     hi_order: int,
     by_level: bool,
 ) -> int:
@@ -280,8 +331,11 @@ def build_places(
     size = seed_flags(segment, places, BEYOND)
     flag_places(places, BEGIN_OUT, OUT_OF, TARGET, BEYOND, size)
     for place in range(counts[PLACES]):
-        if places.place[place, FLAGS] & BEYOND and places.place[place, ANSWER] >= 0:
+        reached = places.place[place, FLAGS] & BEYOND and places.place[place, ANSWER] >= 0
+        if reached and is_asked(demand, places.place[place, KEY] // states, AS_TARGET):
             places.place[places.place[place, ANSWER], FLAGS] |= MOVED
+    if demand.settings[KEPT_TO]:
+        seed_demand(segment, places, automaton)
     size = 0
     for place in range(counts[PLACES]):
         answer = places.place[place, ANSWER]
@@ -294,7 +348,7 @@ def build_places(
     counts[LOWERED] = 0
     if by_level:
         list_lowered(segment, places, automaton, 1 - hi_order)
-    list_roots(places, states, roots, share, counts)
+    list_roots(places, states, roots, share, demand, counts)
     return DONE
 
 
@@ -343,14 +397,16 @@ def list_lowered(segment: Segment, places: Places, automaton: Moves, lo_order: i
 
 
 @kernel
-def list_roots(places: Places, states: int, roots: Array, share: Array, counts: Array) -> None:
+def list_roots(
+    places: Places, states: int, roots: Array, share: Array, demand: Demand, counts: Array
+) -> None:
     """The roots from which a changed edge is reached: those of this share, among those asked for."""
     # A root stays with its share: what two steps of one instant say of a pair keeps its order.
     size = 0
     for place in range(counts[PLACES]):
         if places.place[place, FLAGS] & BEFORE and places.place[place, KEY] % states == 0:
             vertex = places.place[place, KEY] // states
-            if vertex % share[1] == share[0] and is_root(roots, vertex):
+            if vertex % share[1] == share[0] and is_root(roots, vertex) and is_asked(demand, vertex, AS_ROOT):
                 places.place[size, ROOT] = place
                 size += 1
     counts[ROOTED] = size

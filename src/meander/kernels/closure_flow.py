@@ -23,8 +23,10 @@ from meander.kernels.closure import (
     END_OUT,
     FLAGS,
     FROM,
+    HI,
     INTO,
     INVERSE,
+    KEPT_TO,
     KEY,
     LISTED,
     LOWER,
@@ -49,7 +51,9 @@ from meander.kernels.closure import (
     TO_SINCE,
     TOUCHED,
     TRG,
+    UNASKED,
     WORDS,
+    Demand,
     Moves,
     Places,
     Segment,
@@ -62,6 +66,8 @@ BOTH = 2 * WORDS
 # answers before the segment (in a cut: of those that lose their level).
 CLAIMED, KNOWN = 2 * WORDS, 3 * WORDS
 HAVE_COLUMNS = 4 * WORDS
+# In `Bits.asked`, for answer places: the pairs that are asked for, and those that are so from this segment on.
+WANTED, NEWLY = 0, WORDS
 NONE = np.uint64(0)
 ONE = np.uint64(1)
 
@@ -76,6 +82,7 @@ class Bits(NamedTuple):
     have: Array
     fresh: Array
     timed: Array  # by answer place and bit: the row of the segment that brought the answer
+    asked: Array  # by answer place; empty where there is no demand
 
 
 @kernel
@@ -132,6 +139,41 @@ def begin_block(places: Places, bits: Bits, counts: Array, block: int, nullable:
 
 
 @kernel
+def count_bits(word: np.uint64) -> int:
+    word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int(
+        ((word & np.uint64(0x00FF00FF00FF00FF)) + ((word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)))
+        % np.uint64(0xFFFF)
+    )
+
+
+@kernel
+def ask_bits(
+    segment: Segment, places: Places, bits: Bits, demand: Demand, automaton: Moves, block: int, time: int
+) -> None:
+    """Set the bits of the pairs that are asked for, root by root of the block."""
+    counts = segment.counts
+    states = automaton.settings[0]
+    for place in range(counts[PLACES]):
+        for w in range(BOTH):
+            bits.asked[place, w] = NONE
+    first = block * ROOTS
+    for i in range(min(ROOTS, counts[ROOTED] - first)):
+        vertex = places.place[places.place[first + i, ROOT], KEY] // states
+        bit = ONE << np.uint64(i & 63)
+        for at in range(demand.begin[vertex], demand.begin[vertex + 1]):
+            row = demand.row[at]
+            if segment.exp[row, HI] > time:
+                answer = places.number[segment.row[row, TRG] * states + automaton.settings[2]]
+                if answer >= 0:
+                    bits.asked[answer, WANTED + (i >> 6)] |= bit
+                    if segment.row[row, SINCE] >= 0:
+                        bits.asked[answer, NEWLY + (i >> 6)] |= bit
+
+
+@kernel
 def queue_place(places: Places, bits: Bits, place: int, tail: int, listed: int) -> int:
     """Note that a place has fresh bits; returns how many are listed as touched."""
     if places.place[place, QUEUED] == 0:
@@ -162,7 +204,14 @@ def stage_bits(staged: Array, counts: Array, answer: int, w: int, word: np.uint6
 
 @kernel
 def stage_level(
-    places: Places, bits: Bits, staged: Array, counts: Array, listed: int, level: int, cut: bool
+    places: Places,
+    bits: Bits,
+    staged: Array,
+    counts: Array,
+    listed: int,
+    level: int,
+    cut: bool,
+    asked: bool,
 ) -> bool:
     """At the end of a level: stage the answers that it settles otherwise than the other graph does."""
     for i in range(listed):
@@ -175,6 +224,9 @@ def stage_level(
                 late = word & bits.have[answer, KNOWN + w]
                 if late != NONE and not stage_bits(staged, counts, answer, w, late, level):
                     return False
+            elif asked:
+                # What is newly asked for is handed out, changed or not.
+                word &= ~bits.asked[answer, NEWLY + w]
             bits.have[answer, CLAIMED + w] |= word
     for i in range(listed):
         place = places.place[i, LISTED]
@@ -187,13 +239,16 @@ def stage_level(
                     bits.have[answer, KNOWN + w] |= word
                 else:
                     bits.have[answer, CLAIMED + w] |= word
+                    if asked:
+                        counts[UNASKED] += count_bits(word & ~bits.asked[answer, WANTED + w])
+                        word &= bits.asked[answer, WANTED + w]
                     if not stage_bits(staged, counts, answer, w, word, level):
                         return False
     return True
 
 
 @kernel
-def flow_levels(places: Places, bits: Bits, staged: Array, counts: Array, cut: bool) -> bool:
+def flow_levels(places: Places, bits: Bits, staged: Array, counts: Array, cut: bool, asked: bool) -> bool:
     """Let the edges in by expiry, latest first, and stage the answers that `hi` and `lo` settle differently.
 
     An answer that `hi` settles later than `lo` is staged with the expiry by `hi`; in a cut with that by `lo`.
@@ -230,7 +285,7 @@ def flow_levels(places: Places, bits: Bits, staged: Array, counts: Array, cut: b
                 listed = queue_place(places, bits, target, tail, listed)
                 tail += 0 if waiting else 1
         listed = push_fresh(places, bits, level, tail, listed)
-        if listed > 0 and not stage_level(places, bits, staged, counts, listed, level, cut):
+        if listed > 0 and not stage_level(places, bits, staged, counts, listed, level, cut, asked):
             return False
     return True
 
@@ -285,8 +340,8 @@ def time_bits(bits: Bits, places: Places, place: int, row: int) -> None:
 
 
 @kernel
-def time_answers(segment: Segment, places: Places, bits: Bits, automaton: Moves) -> bool:
-    """Find the row that brought each answer of the block that is new; False if none is."""
+def time_answers(segment: Segment, places: Places, bits: Bits, automaton: Moves, asked: bool) -> bool:
+    """Find the row that brought each answer of the block that is new (and asked for); False if none is."""
     counts = segment.counts
     states = automaton.settings[0]
     news = False
@@ -299,7 +354,10 @@ def time_answers(segment: Segment, places: Places, bits: Bits, automaton: Moves)
         answer = places.place[place, ANSWER]
         if answer >= 0:
             for w in range(WORDS):
-                news = news or bits.have[place, w] & ~bits.have[answer, KNOWN + w] != NONE
+                new = bits.have[place, w] & ~bits.have[answer, KNOWN + w]
+                if asked:
+                    new &= bits.asked[answer, WANTED + w]
+                news = news or new != NONE
                 bits.have[place, CLAIMED + w] = bits.have[place, KNOWN + w]
     if not news:
         return False
@@ -370,13 +428,15 @@ def finish_block(
     first_root: int,
     states: int,
     news: bool,
+    asked: bool,
     last: int,
     split: int,
 ) -> int:
     """Turn what the block has staged from `begin` on into pairs, each with the row whose time it carries.
 
-    An answer that is new carries the row that brought it, the others the segment's last. With `split` > 0 a
-    new answer is first true until `split` alone, and lengthened at the last row: so its path is the same all along.
+    An answer that is new carries the row that brought it; one that is newly asked for the segment's first; the
+    others its last. With `split` > 0 an answer that does not carry the last is first true until `split` alone, and
+    lengthened at the last row: so its path is the same all along.
     """
     counts = segment.counts
     for at in range(begin, counts[STAGED]):
@@ -384,9 +444,13 @@ def finish_block(
         staged[at, STAGED_SRC] = places.place[places.place[first_root + bit, ROOT], KEY] // states
         staged[at, STAGED_TRG] = places.place[answer, KEY] // states
         staged[at, STAGED_ROW] = last
+        row = last
         if news and bits.have[answer, KNOWN + (bit >> 6)] >> np.uint64(bit & 63) & ONE == NONE:
             row = int(bits.timed[answer, bit])
-            if 0 < split < staged[at, STAGED_EXP] and row < last:
+        elif asked and bits.asked[answer, NEWLY + (bit >> 6)] >> np.uint64(bit & 63) & ONE != NONE:
+            row = 0
+        if row < last:
+            if 0 < split < staged[at, STAGED_EXP]:
                 extra = counts[STAGED]
                 if extra == staged.shape[0]:
                     return FULL_OUTPUT
@@ -419,6 +483,7 @@ def walk_block(
     bits: Bits,
     staged: Array,
     automaton: Moves,
+    demand: Demand,
     block: int,
     last: int,
     split: int,
@@ -430,15 +495,20 @@ def walk_block(
     states = automaton.settings[0]
     nullable = automaton.settings[1] >= 0
     begin = counts[STAGED]
+    asked = demand.settings[KEPT_TO] != 0
     begin_block(places, bits, counts, block, nullable)
-    room = flow_levels(places, bits, staged, counts, cut)
+    if asked:
+        ask_bits(segment, places, bits, demand, automaton, block, time)
+    room = flow_levels(places, bits, staged, counts, cut, asked)
     news = False
     if cut:
         room = room and stage_dead(places, bits, staged, counts, time)
     elif room and counts[STAGED] > begin:
-        news = time_answers(segment, places, bits, automaton)
+        news = time_answers(segment, places, bits, automaton, asked)
     if room:
-        status = finish_block(segment, places, bits, staged, begin, block * ROOTS, states, news, last, split)
+        status = finish_block(
+            segment, places, bits, staged, begin, block * ROOTS, states, news, asked, last, split
+        )
         if status == DONE:
             return DONE
     counts[STAGED] = begin

@@ -11,15 +11,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from meander.kernels.closure import (
+    ASKED,
     CHANGED,
     CHANGES,
     CURRENT,
+    DEMANDED,
     END,
     FIRST,
     HI,
+    KEPT_TO,
     LO,
     MARKED,
     MOST_SEGMENT_ROWS,
+    NEWLY_ASKED,
     NEXT_END,
     ROOTED,
     ROOTS,
@@ -27,11 +31,13 @@ from meander.kernels.closure import (
     SRC,
     STAGED,
     TRG,
+    Demand,
     Moves,
     Places,
     Segment,
     build_places,
     order_changes,
+    stamp_demand,
 )
 from meander.kernels.closure_flow import (
     STAGED_EXP,
@@ -100,8 +106,24 @@ def mark_row(segment: Segment, row: int, how: int) -> None:
 
 
 @kernel
+def take_asked(segment: Segment, row: int, exp: int, time: int, at: int) -> None:
+    """A pair is asked for until `exp`, by row `at` of the segment that begins at `time`."""
+    if segment.exp[row, HI] <= time:
+        segment.row[row, SINCE] = at
+        segment.lists[ASKED, segment.counts[NEWLY_ASKED]] = row
+        segment.counts[NEWLY_ASKED] += 1
+    segment.exp[row, HI] = exp
+
+
+@kernel
 def take_growth(
-    rows: MergedRows, found: Array, cut_instant: Array, segment: Segment, cursor: Array, by_level: bool
+    rows: MergedRows,
+    found: Array,
+    cut_instant: Array,
+    segment: Segment,
+    demanded: int,
+    cursor: Array,
+    by_level: bool,
 ) -> None:
     """Take rows until something expires or is cut, and set the expiries of their edges before and after."""
     counts = segment.counts
@@ -114,7 +136,9 @@ def take_growth(
     while at < rows.ts.size and at - begin < MOST_SEGMENT_ROWS and rows.ts[at] < bound:
         if cut_instant[at] and rows.ts[at] != cursor[CUT_TIME]:
             break
-        if rows.op[at] > 0:
+        if rows.op[at] > 0 and rows.relation[at] == demanded:
+            take_asked(segment, found[at], rows.exp[at], time, at - begin)
+        elif rows.op[at] > 0:
             row, exp = found[at], rows.exp[at]
             bound = min(bound, exp)
             if segment.row[row, MARKED] == 0:
@@ -130,13 +154,15 @@ def take_growth(
 
 
 @kernel
-def take_cuts(rows: MergedRows, found: Array, segment: Segment, cursor: Array, by_level: bool) -> None:
+def take_cuts(
+    rows: MergedRows, found: Array, segment: Segment, demanded: int, cursor: Array, by_level: bool
+) -> None:
     """Take the deletions of one instant."""
     at = cursor[NEXT_ROW]
     time = rows.ts[at]
     while at < rows.ts.size and rows.ts[at] == time:
         row = found[at]
-        if rows.op[at] < 0 and row >= 0 and segment.exp[row, HI] > time:
+        if rows.relation[at] != demanded and rows.op[at] < 0 and row >= 0 and segment.exp[row, HI] > time:
             left = rows.exp[at] if rows.exp[at] > time else 0
             segment.exp[row, LO] = left
             mark_row(segment, row, 2 if left > 0 and not by_level else 1)
@@ -166,6 +192,7 @@ def take_step(
     cut_instant: Array,
     upto: int,
     segment: Segment,
+    demand: Demand,
     by_level: bool,
     cursor: Array,
 ) -> bool:
@@ -192,10 +219,10 @@ def take_step(
     cursor[TIME] = time
     if cut_instant[cursor[NEXT_ROW]] and cursor[CUT_TIME] != time:
         cursor[KIND] = CUT
-        take_cuts(rows, found, segment, cursor, by_level)
+        take_cuts(rows, found, segment, demand.settings[DEMANDED], cursor, by_level)
     else:
         cursor[KIND] = GROW
-        take_growth(rows, found, cut_instant, segment, cursor, by_level)
+        take_growth(rows, found, cut_instant, segment, demand.settings[DEMANDED], cursor, by_level)
     return True
 
 
@@ -286,6 +313,9 @@ def finish_step(segment: Segment, cursor: Array) -> None:
         segment.row[row, MARKED] = 0
         segment.row[row, SINCE] = -1
     counts[CHANGED] = 0
+    for i in range(counts[NEWLY_ASKED]):
+        segment.row[segment.lists[ASKED, i], SINCE] = -1
+    counts[NEWLY_ASKED] = 0
     counts[CURRENT] = 1 - counts[CURRENT]
     counts[FIRST] = 0
     counts[END] = counts[NEXT_END]
@@ -308,6 +338,7 @@ def walk_segments(
     slots: Array,
     automaton: Moves,
     asked: Asked,
+    demand: Demand,
     out: Rows,
     cursor: Array,
 ) -> int:
@@ -320,12 +351,17 @@ def walk_segments(
     by_level = asked.settings[0] != 0
     while True:
         if cursor[PHASE] == START:
-            if not take_step(rows, found, cut_instant, upto, segment, by_level, cursor):
+            if not take_step(rows, found, cut_instant, upto, segment, demand, by_level, cursor):
                 return DONE
             cursor[PHASE] = BUILD
+            demand.settings[KEPT_TO] = demand.settings[DEMANDED] >= 0 and cursor[KIND] == GROW
+            if demand.settings[KEPT_TO]:
+                stamp_demand(segment, demand, cursor[TIME])
         hi_order = 1 - counts[CURRENT] if cursor[KIND] == GROW else counts[CURRENT]
         if cursor[PHASE] == BUILD:
-            status = build_places(segment, places, automaton, asked.roots, asked.share, hi_order, by_level)
+            status = build_places(
+                segment, places, automaton, asked.roots, asked.share, demand, hi_order, by_level
+            )
             if status != DONE:
                 return FULL_SCRATCH
             cursor[PHASE], cursor[BLOCK] = FLOW, 0
@@ -341,6 +377,7 @@ def walk_segments(
                     bits,
                     staged,
                     automaton,
+                    demand,
                     cursor[BLOCK],
                     last,
                     split,

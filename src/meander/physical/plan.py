@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
-from meander.algebra.printing import path_expression
+from meander.algebra.printing import path_expression, walk
 from meander.errors import ArgumentError
 from meander.physical.programs import Program, plan_programs
 from meander.physical.shares import Received
 
 PATH_OPERATORS = ("auto", "s-path", "negative-tuple", "closure")
+# Those that heed a demand.
+HEEDING = ("auto", "closure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,21 @@ class PatternOp:
 class PathOp:
     """PATH: `moves` are (state, input, inverse, next state) of a minimal automaton; state 0 is the start.
 
-    `root` keeps to the paths that start at that vertex.
+    `root` keeps to the paths that start at that vertex. `demand` is an operator whose pairs are all that is asked
+    for; a pair outside of it may be left out.
     """
 
-    inputs: tuple[int, ...]
+    edges: tuple[int, ...]
     states: int
     accepting: tuple[int, ...]
     moves: tuple[tuple[int, int, bool, int], ...]
     operator: str
     root: str | int | None = None
+    demand: int | None = None
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return self.edges if self.demand is None else (*self.edges, self.demand)
 
 
 Operator = ScanOp | ReceiveOp | FilterOp | UnionOp | PatternOp | PathOp
@@ -150,8 +158,25 @@ class QueryPlan:
 
 
 class _Builder:
-    def __init__(self, path_operator: str) -> None:
+    def __init__(self, path_operator: str, plans: list[QueryPlan]) -> None:
         self.path_operator = path_operator
+        # Paths of which somebody wants all pairs: these serve everybody.
+        self.wanted_whole = {
+            (node.inputs, node.expr)
+            for one in plans
+            for node in walk(one.plan)
+            if isinstance(node, Path) and node.demand is None
+        }
+        # A proof reads derived edges as they stand at each instant. Where the plan itself does not go by them, what
+        # finds them must not lag behind it: S-PATH lengthens a pair at the very instant, the closure by segments.
+        self.proving_alone = {
+            node
+            for one in plans
+            for proof in one.proofs
+            for source in proof.inputs
+            for node in walk(source)
+            if isinstance(node, Path)
+        } - {node for one in plans for node in walk(one.plan)}
         self.operators: list[Operator] = []
         self.names: list[str] = []
         self.labels: list[str] = []
@@ -231,6 +256,12 @@ class _Builder:
 
     def build_path(self, plan: Path, root: str | int | None) -> int:
         operator, _ = self.path(plan, root)
+        whole = plan.demand is None or (plan.inputs, plan.expr) in self.wanted_whole
+        if plan.demand is not None and not whole and self.path_operator in HEEDING:
+            demand = self.build(plan.demand)
+            if demand not in operator.edges:
+                self.index(demand)
+                operator = replace(operator, demand=demand)
         return self.add(operator, f"PATH {plan.label}: {path_expression(plan)}", plan.label)
 
     def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[str, ...]]:
@@ -253,7 +284,8 @@ class _Builder:
             # Trees are repaired by walking edges backwards.
             both = self.path_operator == "negative-tuple"
             self.index(source, out=both, into=both)
-        operator = PathOp(sources, dfa.states, tuple(sorted(dfa.accepting)), moves, self.path_operator, root)
+        how = "s-path" if plan in self.proving_alone else self.path_operator
+        operator = PathOp(sources, dfa.states, tuple(sorted(dfa.accepting)), moves, how, root)
         return operator, tuple(label for _, label in named)
 
 
@@ -261,7 +293,7 @@ def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = 
     """One physical plan for all results of all queries; with `paths`, also what proves their answers."""
     if path_operator not in PATH_OPERATORS:
         raise ArgumentError(f"unknown path operator {path_operator!r}\naccepted: {', '.join(PATH_OPERATORS)}")
-    builder = _Builder(path_operator)
+    builder = _Builder(path_operator, plans)
     results = []
     for one in plans:
         number = builder.build(one.plan)

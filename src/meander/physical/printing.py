@@ -65,8 +65,10 @@ def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
             said += _where(condition)
         case FilterOp(condition=condition):
             said += _where(condition)
-        case PathOp(operator=how, root=root):
+        case PathOp(operator=how, root=root, demand=demand):
             said.append(f"by {AUTO_PATH_OPERATOR if how == 'auto' else how}")
+            if demand is not None:
+                said.append(f"asked only for the pairs of #{demand}")
             if root is not None:
                 said.append(f"from {root} alone")
     if number in plan.indexed:
@@ -78,7 +80,7 @@ def shared_by_queries(plan: PhysicalPlan) -> dict[tuple[str, ...], tuple[int, ..
     """For each set of queries, the operators that work for all of them and for no other; of one query, nothing."""
     users: list[dict[str, None]] = [{} for _ in plan.operators]
     for result in plan.results:
-        pending = [result.input, *(source for proof in result.proofs for source in proof.path.inputs)]
+        pending = [result.input, *(source for proof in result.proofs for source in proof.path.edges)]
         while pending:
             number = pending.pop()
             if result.query not in users[number]:

@@ -1,8 +1,9 @@
 """From the canonical plan to the plan that runs: laws, their engine, the plan space, and the choice."""
 
 from meander.rewrite.choice import choose
+from meander.rewrite.demand import pass_demand
 from meander.rewrite.engine import simplify
 from meander.rewrite.enumerate import enumerate_plans
 from meander.rewrite.laws import LAWS
 
-__all__ = ["LAWS", "choose", "enumerate_plans", "simplify"]
+__all__ = ["LAWS", "choose", "enumerate_plans", "pass_demand", "simplify"]

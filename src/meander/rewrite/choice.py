@@ -51,7 +51,7 @@ def choose(plans: Sequence[Plan], weights: Weights = WEIGHTS) -> int:
 
 def cost(plan: Plan, weights: Weights = WEIGHTS) -> float:
     """The work of all distinct subplans of `plan`."""
-    sizes = _Sizes(weights)
+    sizes = Sizes(weights)
     seen: set[Plan] = set()
     pending = [plan]
     total = 0.0
@@ -76,10 +76,10 @@ def cost(plan: Plan, weights: Weights = WEIGHTS) -> float:
     return total
 
 
-class _Sizes:
+class Sizes:
     """How many tuples each subplan holds at a time."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights = WEIGHTS) -> None:
         self.weights = weights
         self.known: dict[Plan, float] = {}
 
@@ -106,12 +106,12 @@ class _Sizes:
                 first = {int(label) for label, _ in dfa.transitions[0]}
                 # Every vertex is a root at most once, however many edges leave it.
                 roots = min(1.0, sum(self.of(inputs[i]) for i in first))
-                if _is_unbounded(expr):
+                if is_unbounded(expr):
                     return roots * weights.closure_growth
                 return roots * weights.join_growth ** max(0, dfa.states - 2)
 
 
-def _path_work(plan: Path, sizes: _Sizes, roots: float = 1.0) -> float:
+def _path_work(plan: Path, sizes: Sizes, roots: float = 1.0) -> float:
     weights, dfa = sizes.weights, compile(plan.expr)
     stored = sum(map(sizes.of, plan.inputs))
     a_vertex = 0.0
@@ -126,5 +126,6 @@ def _kept(condition: Condition, weights: Weights) -> float:
     return float(weights.bound_end**asked)
 
 
-def _is_unbounded(expr: PathExpr) -> bool:
+def is_unbounded(expr: PathExpr) -> bool:
+    """Whether an expression has words of any length."""
     return any(place.looped for place in places(expr))
