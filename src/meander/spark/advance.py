@@ -197,14 +197,18 @@ def arrivals(job: Job, batch: list[Chunk]) -> Iterator[tuple[str, Edges]]:
         chunks = [one for one in batch if one.kind == EDGES and one.stream == stream]
         if stream not in job.merged or len({one.place >> PARTITION_SHIFT for one in chunks}) < 2:
             for one in chunks:
-                yield stream, decode_edges(one.data)
+                yield stream, edges_of(one)
             continue
         partitions: dict[int, list[Edges]] = {}
         for one in chunks:
-            partitions.setdefault(one.place >> PARTITION_SHIFT, []).append(decode_edges(one.data))
+            partitions.setdefault(one.place >> PARTITION_SHIFT, []).append(edges_of(one))
         parts = [concat_edges(edges) for edges in partitions.values()]
         reached = np.concatenate([np.maximum.accumulate(part.ts) for part in parts])
         yield stream, concat_edges(parts).take(np.argsort(reached, kind="stable"))
+
+
+def edges_of(chunk: Chunk) -> Edges:
+    return decode_edges(chunk.data) if chunk.edges is None else chunk.edges
 
 
 def watch_streams(job: Job, head: Head, ingest: Ingest, spoke: set[str], ended: list[str]) -> None:
@@ -236,14 +240,19 @@ def keep(job: Job, head: Head, store: CellStore, released: Mapping[str, Edges], 
     What expires at the time reached stays: until that instant is over, its end is not told in `changes` mode.
     """
     for stream, edges in released.items():
+        expiries = job.expiries(stream, edges)
+        if edges.exp is None:
+            # In order of time: what has expired already stands at the front.
+            expired = int(np.searchsorted(expiries, time_reached))
+            edges, expiries = edges.take(slice(expired, None)), expiries[expired:]
         if edges.rows:
-            expiry = job.expiry(stream, edges)
+            expiry = int(expiries.max())
             if edges.exp is not None and edges.op.min() < 0:
                 # What shortens earlier tuples stays as long as they do.
                 expiry = max([expiry, *(one.expiry for one in head.pieces if one.stream == stream)])
             piece = head.add(stream, edges.rows, expiry)
             if piece.expiry >= time_reached:
-                store.write_piece(piece.number, encode_edges(edges, lines=False))
+                store.write_piece(piece.number, encode_edges(edges, lines=False, compressed=True))
     for gone in head.drop_expired(time_reached - 1):
         store.drop_piece(gone.number)
     for stream in released:
@@ -257,7 +266,7 @@ def merge_pieces(head: Head, store: CellStore, pieces: list[Piece]) -> None:
     for one in pieces:
         if one.number != made.number:
             store.drop_piece(one.number)
-    store.write_piece(made.number, encode_edges(edges, lines=False))
+    store.write_piece(made.number, encode_edges(edges, lines=False, compressed=True))
 
 
 def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
@@ -21,7 +22,7 @@ from meander.spark.chunks import Chunk
 from meander.spark.workers import settle_worker
 
 if TYPE_CHECKING:
-    from meander.dataflow.edges import Edges
+    from meander.dataflow.edges import Array, Edges
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Job:
     in_full: frozenset[tuple[str, str]] = frozenset()  # results (query, head) that every cell has all of
     handover: bool = True  # whether workers leave each other their arrays, where there are several cells
     snapshots: str = ""
+    spool: str = ""  # where large answers wait for the driver, if it is on the same machine
     snapshot_rows: int = 250_000
     stage: int = 0
     last: int = 0  # the number of the last stage
@@ -67,17 +69,18 @@ class Job:
         before = 1 + (self.stage - 1) * len(self.cells) if self.stage else 0
         return before + self.cells.index(cell)
 
-    def expiry(self, stream: str, edges: Edges) -> int:
-        """When the last of some edges is let go of: by the windows, or as derived tuples say."""
+    def expiries(self, stream: str, edges: Edges) -> Array:
+        """When each of some edges is let go of: by the last of the windows, or as derived tuples say."""
         if edges.exp is not None:
-            return int(edges.exp.max())
-        ts = int(edges.ts[-1])
+            return edges.exp
         scans = [
             one
             for one in self.plan.operators
             if isinstance(one, ScanOp) and base_stream(one.stream) == stream
         ]
-        return max((ts // one.slide * one.slide + one.window for one in scans), default=ts)
+        ends = [edges.ts // one.slide * one.slide + one.window for one in scans]
+        latest: Array = np.maximum.reduce(ends) if ends else edges.ts
+        return latest
 
 
 def stage_jobs(
@@ -144,10 +147,11 @@ class Cell(StatefulProcessor):
         # Imported where cells run: Spark also makes this operator in a process that only asks for its states.
         from meander.spark.advance import advance
         from meander.spark.reading import unfold
+        from meander.spark.spool import set_aside
 
         chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data), row.stage) for row in rows)
         for output in advance(self.job, key[0], self, unfold(chunks, self.job.time_unit)):
-            yield Row(**output._asdict())
+            yield Row(**set_aside(output, self.job)._asdict())
         settle_worker()
 
     def close(self) -> None:

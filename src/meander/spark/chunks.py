@@ -11,9 +11,12 @@ collide; `cell_keys` picks one key for each partition, so that N cells are N tas
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from meander.dataflow.edges import Edges
 
 EDGES, REJECTS, TICK, ERROR, SEGMENTS = "edges", "rejects", "tick", "error", "segments"
 """What a row on its way to a cell holds. A tick wakes a cell that has no edges, and can close a stream; segments
@@ -22,8 +25,8 @@ of files are read by the cell itself."""
 FRONTIER = "frontier"
 """What a row between stages holds, besides edges: how far the cell that sends it has come."""
 
-ANSWERS, FIGURES = "answers", "figures"
-"""What a row on its way out of a cell holds, besides rejects and errors."""
+ANSWERS, SPOOLED, FIGURES = "answers", "spooled", "figures"
+"""What a row on its way out of a cell holds, besides rejects and errors. Spooled answers are in a file."""
 
 CHUNK_TYPE = "cell int, stage int, kind string, stream string, place long, data binary"
 CHUNK_SCHEMA = pa.schema(
@@ -50,13 +53,17 @@ PARTITION_SHIFT = 40
 
 
 class Chunk(NamedTuple):
-    """One row on its way to the cells of a stage; those of one stream are taken in the order of `place`."""
+    """One row on its way to the cells of a stage; those of one stream are taken in the order of `place`.
+
+    Edges that the cell has read itself are at hand as `edges`, and not in `data`.
+    """
 
     kind: str
     stream: str
     place: int
     data: bytes
     stage: int = 0
+    edges: Edges | None = None
 
 
 class Parcel(NamedTuple):

@@ -10,8 +10,11 @@ import pyarrow as pa
 from meander.dataflow.edges import Edges, Reject, Text, frozen, nameless
 
 
-def encode_edges(edges: Edges, *, lines: bool) -> bytes:
-    """Edges as Arrow bytes; with `lines`, also the text that each edge came from."""
+def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> bytes:
+    """Edges as Arrow bytes; with `lines`, also the text that each edge came from.
+
+    Compressed is for Spark's state store, where a byte is copied and written many times.
+    """
     columns: dict[str, pa.Array] = {}
     texts = {"src": edges.src, "label": edges.label, "trg": edges.trg}
     if edges.exp is not None:
@@ -26,7 +29,7 @@ def encode_edges(edges: Edges, *, lines: bool) -> bytes:
             columns[f"{name}.kind"] = pa.array(text.kind, pa.int8())
     columns["ts"] = pa.array(edges.ts, pa.int64())
     columns["op"] = pa.array(edges.op, pa.int8())
-    return _to_bytes(pa.record_batch(list(columns.values()), names=list(columns)))
+    return _to_bytes(pa.record_batch(list(columns.values()), names=list(columns)), compressed)
 
 
 def decode_edges(data: bytes) -> Edges:
@@ -76,9 +79,10 @@ def _text(batch: pa.RecordBatch, name: str) -> Text:
     return Text(frozen(data), offsets[:-1], offsets[1:], kind)
 
 
-def _to_bytes(batch: pa.RecordBatch) -> bytes:
+def _to_bytes(batch: pa.RecordBatch, compressed: bool = False) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     content: bytes = sink.getvalue().to_pybytes()
     return content

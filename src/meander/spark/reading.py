@@ -18,12 +18,21 @@ from meander.spark.codec import encode_edges, encode_rejects
 from meander.spark.ledger import WHOLE, Segment
 
 
-def read_chunks(segments: Iterable[Segment], time_unit: str) -> Iterator[Chunk]:
-    """The chunks of segments, in order; their places are for the caller to give."""
+def read_chunks(segments: Iterable[Segment], time_unit: str, *, packed: bool = True) -> Iterator[Chunk]:
+    """The chunks of segments, in order; their places are for the caller to give.
+
+    Edges are packed to travel, or else at hand as they were read.
+    """
     for segment in segments:
         try:
             for edges, rejects in read_segment(segment, time_unit):
-                yield from chunks_of(edges, rejects, segment.stream, 0, lines=True)
+                if packed:
+                    yield from chunks_of(edges, rejects, segment.stream, 0, lines=True)
+                    continue
+                if rejects:
+                    yield Chunk(REJECTS, segment.stream, 0, encode_rejects(rejects))
+                if edges.rows:
+                    yield Chunk(EDGES, segment.stream, 0, b"", edges=edges)
         except InputError as error:
             # What stood before the damage is still processed; then the run ends with the error.
             yield Chunk(ERROR, segment.stream, 0, str(error).encode())
@@ -36,7 +45,7 @@ def unfold(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
             yield one
             continue
         segments = [Segment(*fields) for fields in json.loads(one.data)]
-        for place, chunk in enumerate(read_chunks(segments, time_unit), start=one.place):
+        for place, chunk in enumerate(read_chunks(segments, time_unit, packed=False), start=one.place):
             yield chunk._replace(place=place)
 
 

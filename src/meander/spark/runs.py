@@ -32,10 +32,11 @@ from meander import errors
 from meander.dataflow.edges import INFINITY
 from meander.errors import ArgumentError, InputError, MeanderError
 from meander.spark.cells import Job
-from meander.spark.chunks import ANSWERS, ERROR, FIGURES, REJECTS
+from meander.spark.chunks import ANSWERS, ERROR, FIGURES, REJECTS, SPOOLED
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
 from meander.spark.sinks import Rejects, Sink
+from meander.spark.spool import contents, empty_spool
 
 RAISED = re.compile(r"meander\.errors\.(\w+): (.*?)(?:\n\s*SQLSTATE|\n\n|\n\tat |\Z)", re.DOTALL)
 KEPT = 100
@@ -145,6 +146,7 @@ class Run:
             self._ended.set()
         self._error: MeanderError | None = None
         self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
+        empty_spool(job.spool)
         writer = frame.writeStream.foreachBatch(self._take).option(
             "checkpointLocation", str(checkpoint / "spark")
         )
@@ -220,8 +222,9 @@ class Run:
                 outputs.unpersist()
         for name, sink in self.sinks.items():
             if not isinstance(sink, SparkSink):
-                parts = [bytes(row.data) for row in rows if row.kind == ANSWERS and row.query == name]
-                sink.write(batch, parts)
+                answers = [row for row in rows if row.kind in (ANSWERS, SPOOLED) and row.query == name]
+                with contents(answers) as parts:
+                    sink.write(batch, parts)
         if self.rejects is not None:
             self.rejects.write(batch, [bytes(row.data) for row in rows if row.kind == REJECTS])
         cells = [json.loads(row.data) for row in rows if row.kind == FIGURES]

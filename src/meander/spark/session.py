@@ -365,6 +365,7 @@ class Session:
             time_unit=self.time_unit,
             merged=frozenset(others),
             snapshots=str(own / "snapshots"),
+            spool=str(own / "spool") if (self.spark.sparkContext.master or "").startswith("local[") else "",
             snapshot_rows=options.snapshot_rows,
         )
         frame = chunks
