@@ -160,6 +160,7 @@ def step(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> Iter
     LIVE[job.run, job.number(cell)] = live
     live.seconds = {
         "rebuild": ready - begun,
+        "load": live.seconds.get("load", 0.0) if live.rebuilt else 0.0,
         "ingest": pushed - ready,
         "dataflow": processed - pushed,
         "keep": time.perf_counter() - processed,
@@ -285,10 +286,12 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
     since = 0
     # What was said late is not known from a snapshot and the pieces since, only from all of them.
     if head.snapshot and not head.tells_late and not dataflow.tells_late:
+        begun = time.perf_counter()
         snapshot = read_snapshot(snapshot_path(job, cell, head.snapshot), job.stamp)
         if snapshot is not None:
             dataflow.restore(snapshot)
             since = head.snapshot_number
+            live.seconds["load"] = time.perf_counter() - begun
     by_stream: dict[str, list[Edges]] = {}
     for piece in head.pieces:
         if piece.number >= since:
