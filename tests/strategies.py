@@ -105,7 +105,7 @@ def restless() -> Iterator[None]:
     chance = random.Random(7)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto, "PART", 2)
-        patch.setattr(auto.AutoPathOperator, "_wanted", lambda _: chance.randrange(2))
+        patch.setattr(auto.AutoPathOperator, "_wanted", lambda *_: chance.randrange(2))
         yield
 
 

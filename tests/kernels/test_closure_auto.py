@@ -31,7 +31,7 @@ def test_the_law_holds_across_moves_at_random(
     monkeypatch.setattr(auto, "PART", 2)
     for seed in range(4):
         chance = random.Random(seed)
-        monkeypatch.setattr(AutoPathOperator, "_wanted", lambda _, chance=chance: chance.randrange(2))
+        monkeypatch.setattr(AutoPathOperator, "_wanted", lambda *_, chance=chance: chance.randrange(2))
         edges = draw_edges(seed, deletions=0.0 if paths else 0.1)
         answers = meander.run(
             text, edges, mode=mode, paths=paths, batch_rows=5 * seed + 3, path_operator="auto"

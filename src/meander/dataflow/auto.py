@@ -32,7 +32,7 @@ ENOUGH = 20_000
 MARGIN = 1.5
 
 # How many rows S-PATH takes before they are weighed: the closure may take over within a batch.
-PART = 2048
+PART = 4096
 
 TREES, CLOSURE = 0, 1
 
@@ -66,7 +66,8 @@ class AutoPathOperator:
             demanded=demanded,
             threads=threads,
         )
-        # [which, how often it has moved; pairs and edges walked so far; both when they were last weighed]
+        # [which, how often it has moved; since they were last weighed the pairs, and the segments (of trees) or edges
+        # walked (by the closure); the pairs and edges that were weighed]
         self.chosen = store.array("chosen", 6, np.int64)
 
     def bind(self) -> None:
@@ -133,7 +134,7 @@ class AutoPathOperator:
         if rows.ts.size == 0:
             return NO_ROWS
         self._measure(rows, pairs, upto)
-        wanted = self._wanted()
+        wanted = self._wanted(upto)
         if wanted == self.chosen[0]:
             return NO_ROWS
         self.chosen[0] = wanted
@@ -143,11 +144,19 @@ class AutoPathOperator:
     def _measure(self, rows: MergedRows, pairs: int, upto: int) -> None:
         segments = np.unique(rows.exp[rows.op > 0]).size + np.unique(rows.ts[rows.op < 0]).size
         self.chosen[2] += pairs
-        self.chosen[3] += segments * np.count_nonzero(self._valid(upto))
+        # What is valid is counted only where it can matter: trees that are cheap so far stay.
+        if self.chosen[0] == TREES:
+            self.chosen[3] += segments
+        else:
+            self.chosen[3] += segments * np.count_nonzero(self._valid(upto))
 
-    def _wanted(self) -> int:
+    def _wanted(self, upto: int) -> int:
         """The cheaper operator for more of the same; the one at hand where there is little between them."""
         pairs, edges = int(self.chosen[2]), int(self.chosen[3])
+        if self.chosen[0] == TREES:
+            if pairs < ENOUGH / 2:
+                return TREES
+            edges *= np.count_nonzero(self._valid(upto))
         trees, closure = float(pairs), EDGE_PRICE * edges
         if trees + closure < ENOUGH:
             return int(self.chosen[0])

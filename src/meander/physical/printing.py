@@ -19,7 +19,8 @@ def describe(plan: PhysicalPlan, unit: str = "s") -> str:
     lines = []
     for number, operator in enumerate(plan.operators):
         name = f"#{number} {plan.names[number]}"
-        reads = f" from {_numbers(operator.inputs)}" if operator.inputs else ""
+        read = operator.edges if isinstance(operator, PathOp) else operator.inputs
+        reads = f" from {_numbers(read)}" if read else ""
         lines.append("; ".join([name + reads, *details(plan, number, unit), _readers(plan, number)]))
     for queries, operators in shared_by_queries(plan).items():
         lines.append(f"{_listed(queries)} share {_numbers(operators)}")
