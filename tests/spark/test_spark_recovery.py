@@ -22,9 +22,12 @@ from pyspark import SparkFiles
 
 import meander
 from command import meander as command
+from judge import judge
 from meander.errors import StateError
 from meander.spark.checkpoint import check_checkpoint, meaning_of
 from meander.spark.session import Session
+from oracle import expect
+from querytext import read_query
 
 pytestmark = pytest.mark.spark
 
@@ -150,10 +153,6 @@ def test_queries_are_added_with_the_next_start_and_left_out_for_good(spark, tmp_
 
 def test_a_rebuild_with_paths_and_deletions_keeps_every_path_true(spark, tmp_path):
     """State is lost in every second batch, and there are no snapshots; the law's judge looks at the paths."""
-    from judge import judge
-    from oracle import expect
-    from querytext import read_query
-
     rows = generate(25, 1200, deletions=True)
 
     def lose(run, batch):

@@ -121,7 +121,7 @@ def test_a_run_goes_on_after_it_was_asked_to_end(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_executor_is_replaced(tmp_path):
-    rows = generate(34, 6000)
+    rows = generate(34, 3000)
     write_tsv(tmp_path / "s.tsv", rows)
     with Command(tmp_path, str(Path(__file__).with_name("local_cluster.py")), str(tmp_path)) as run:
         for _ in range(2):
