@@ -11,10 +11,12 @@ import logging
 import os
 import sys
 
+from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from meander.errors import ArgumentError
+from meander.spark.launching import start_context
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -53,14 +55,13 @@ def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str)
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master).appName("meander")
     chosen = LOCAL_SETTINGS | {"spark.driver.memory": memory}
     chosen |= {name.replace("__", "."): value for name, value in settings.items()}
-    for name, value in chosen.items():
-        builder = builder.config(name, value)
+    conf = SparkConf().setMaster(master).setAppName("meander").setAll(list(chosen.items()))
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
-        return builder.getOrCreate()
+        start_context(conf)
+        return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkException as error:
         if "JAVA_GATEWAY_EXITED" in str(error):
             raise ArgumentError(

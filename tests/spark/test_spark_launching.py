@@ -1,0 +1,29 @@
+"""What a session of our own says on standard error: nothing that is not for the user."""
+
+import io
+
+import pytest
+
+from meander.spark.launching import pass_on
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: Using incubator modules: jdk.incubator.vector",
+        "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties",
+        "26/11/15 12:49:05 WARN NativeCodeLoader: Unable to load native-hadoop library",
+        "Starting Streaming TransformWithStateInPandas Python worker.",
+        "Streaming TransformWithStateInPandas Python worker finish init stage of Python runner.",
+        "",
+    ],
+)
+def test_noise_ends_here(line, capsys):
+    pass_on(io.BytesIO(f"{line}\n".encode()))
+    assert capsys.readouterr().err == ""
+
+
+def test_all_else_goes_on_as_it_is(capsys):
+    said = "26/11/15 12:49:05 ERROR Executor: Exception in task\n\tat org.apache.spark.X\nout of memory\n"
+    pass_on(io.BytesIO(said.encode()))
+    assert capsys.readouterr().err == said
