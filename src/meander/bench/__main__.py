@@ -42,7 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--plot", type=Path, metavar="FILE", help="with --windows: draw throughput (and FILE-p99) as SVG"
     )
     parser.add_argument(
+        "--threads", default="1", metavar="1,2", help="with --windows: threads that walk closures"
+    )
+    parser.add_argument(
         "--cells", metavar="2,3,8", help="Meander alone: how work and edges spread over so many cells"
+    )
+    parser.add_argument("--only", default="engines", metavar="engines|spark", help="which part to measure")
+    parser.add_argument(
+        "--batches", type=int, default=40, metavar="N", help="with --only spark: small batches to measure"
     )
     try:
         return run(**vars(parser.parse_args(arguments)))

@@ -1,4 +1,4 @@
-"""Meander itself: a process of its own, with one thread, that does what `own_run` says."""
+"""Meander itself: a process of its own, with one thread if not told otherwise, that does what `own_run` says."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Request:
     path_operator: str
     counted: list[int]
     limit: float
+    threads: int = 1
     batch_rows: int = BATCH_ROWS
 
 
@@ -45,12 +46,14 @@ def measure(
     limit: float,
     path_operator: str = "auto",
     counted: Sequence[int] = (),
+    threads: int = 1,
 ) -> Measurement:
     """Meander over `graph`, or over as much of it as it does in the time limit, slide by slide."""
     with tempfile.TemporaryDirectory(prefix="meander-bench-") as folder:
         file, asked, answer = (Path(folder) / name for name in ("edges.tsv", "request.json", "result.json"))
         graph.write(file)
-        request = Request(str(file), workload.text(window, slide), slide, path_operator, list(counted), limit)
+        text = workload.text(window, slide)
+        request = Request(str(file), text, slide, path_operator, list(counted), limit, threads)
         asked.write_text(json.dumps(asdict(request)), encoding="utf-8")
         command = [sys.executable, "-m", "meander.bench.own_run", str(asked), str(answer)]
         done = subprocess.run(

@@ -135,20 +135,20 @@ def batches_of_slides(edges: Edges, slide: int) -> Iterator[tuple[dict[str, Edge
 
 
 def measure_slides(
-    plan: PhysicalPlan, edges: Edges, slide: int, limit: float, counter: Counter
+    plan: PhysicalPlan, edges: Edges, request: Request, counter: Counter
 ) -> tuple[int, list[float]]:
     """How many edges were taken within the limit, slide by slide, and how long each slide took."""
-    flow = Dataflow(plan)
+    flow = Dataflow(plan, threads=request.threads)
     took: list[float] = []
     taken, spent = 0, 0.0
-    for batch, upto in batches_of_slides(edges, slide):
+    for batch, upto in batches_of_slides(edges, request.slide):
         begin, counting = time.perf_counter(), counter.seconds
         for _, answers in flow.process(batch, upto):
             counter.add(answers)
         took.append(time.perf_counter() - begin - (counter.seconds - counting))
         taken += batch[STREAM].rows
         spent += took[-1]
-        if spent > limit:
+        if spent > request.limit:
             break
     return taken, took
 
@@ -156,7 +156,7 @@ def measure_slides(
 def measure_throughput(plan: PhysicalPlan, request: Request, edges: int, counter: Counter) -> dict[str, Any]:
     """One run from the file to answers."""
     parts = Parts()
-    flow = Dataflow(plan)
+    flow = Dataflow(plan, threads=request.threads)
     parts.watch("intern", flow.vertices, "intern")
     for result in flow.results:
         parts.watch("answers", result, "process")
@@ -192,9 +192,9 @@ def perform(request: Request) -> dict[str, Any]:
     def counter() -> Counter:
         return Counter(names, request.counted, request.slide)
 
-    measure_slides(plan, edges.take(slice(WARM_UP_EDGES)), request.slide, request.limit, counter())
+    measure_slides(plan, edges.take(slice(WARM_UP_EDGES)), request, counter())
     counting = counter()
-    taken, took = measure_slides(plan, edges, request.slide, request.limit, counting)
+    taken, took = measure_slides(plan, edges, request, counting)
     runs = [measure_throughput(plan, request, taken, counter())]
     while len(runs) < REPEATS and sum(run["seconds"] for run in runs) < ENOUGH_SECONDS:
         runs.append(measure_throughput(plan, request, taken, counter()))

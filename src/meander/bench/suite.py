@@ -9,6 +9,7 @@ import importlib.util
 import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import product, zip_longest
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +21,7 @@ from meander.bench.measurement import CLOCKS, BenchError, Measurement, check_equ
 from meander.bench.peers import pathway
 from meander.bench.plots import line_chart
 from meander.bench.tables import Comparison, Report, Row
-from meander.bench.workloads import DATA_SETS, QUERIES, Workload, choose
+from meander.bench.workloads import DATA_SETS, QUERIES, DataSet, Workload, choose
 from meander.errors import ArgumentError
 from meander.physical.plan import PATH_OPERATORS
 from meander.syntax.durations import format_duration, parse_duration
@@ -28,6 +29,8 @@ from meander.syntax.durations import format_duration, parse_duration
 COUNTED_SLIDES = 9
 PLOT_PREFIX = 20_000
 GENERATED = ("cyclic", "trees")
+SOCIAL = ("snb", "trees")
+PARTS = ("engines", "spark")
 
 
 @dataclass(frozen=True)
@@ -57,13 +60,16 @@ def run(
     json: Path | None = None,
     windows: str | None = None,
     plot: Path | None = None,
+    threads: str = "1",
     cells: str | None = None,
+    only: str = "engines",
+    batches: int = 40,
 ) -> int:
     """Measure, print the tables, and write what is asked for; the exit status: 1 where an engine failed or was wrong.
 
-    With `windows` Meander alone is measured, over each of these window sizes and with each path operator named;
-    `plot` then gets a chart of the throughput, and beside it one of the p99 of a slide. With `cells` it is counted
-    how work and edges spread over these numbers of cells.
+    With `windows` Meander alone is measured, over each of these window sizes, with each path operator named and each
+    number of `threads`; `plot` then gets a chart of the throughput, and beside it one of the p99 of a slide. With
+    `cells` it is counted how work and edges spread over these numbers of cells.
     """
     operators = [_one_of("--path-operator", name, PATH_OPERATORS) for name in _names(path_operator)]
     if not operators or (len(operators) > 1 and windows is None):
@@ -87,11 +93,13 @@ def run(
         raise ArgumentError(f"--prefix {prefix} leaves no edges", hint="it is a number of edges, 1 or more")
     console = Console(stderr=True, highlight=False)
     workloads = choose(_data_sets(data, console), list(QUERIES) if queries == "all" else _names(queries))
+    if _one_of("--only", only, PARTS) == "spark":
+        return _measure_spark([one.data for one in workloads], batches, setting, console, write, json)
     if cells is not None:
         return _measure_cells(workloads, _numbers("--cells", cells), setting, console, write, json)
     if windows is not None:
         sizes = [_duration("--windows", one) for one in _names(windows)]
-        return _measure_windows(workloads, sizes, operators, setting, plot)
+        return _measure_windows(workloads, sizes, operators, _numbers("--threads", threads), setting, plot)
     report = Report(
         describe(),
         setting.window,
@@ -202,16 +210,27 @@ def _measure(
 
 
 def _measure_windows(
-    workloads: list[Workload], sizes: list[int], operators: list[str], setting: Setting, plot: Path | None
+    workloads: list[Workload],
+    sizes: list[int],
+    operators: list[str],
+    numbers: list[int],
+    setting: Setting,
+    plot: Path | None,
 ) -> int:
-    """Throughput and the p99 of a slide against the size of the window, for each query and path operator."""
+    """Throughput and the p99 of a slide against the size of the window, for each query, path operator and number of
+    threads."""
     out, console = Console(highlight=False), Console(stderr=True, highlight=False)
     rates: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     slides: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for workload in workloads:
         graph = load(workload.data).of(workload.labels).prefix(setting.prefix or PLOT_PREFIX, setting.slide)
-        for operator in operators:
-            what = (workload.data.name, workload.query, operator)
+        for operator, threads in product(operators, numbers):
+            what = (
+                workload.data.name,
+                workload.query,
+                operator,
+                *([f"{threads} threads"] if threads > 1 else []),
+            )
             for size in sizes:
                 with console.status(f"{' '.join(what)}: window {format_duration(size)}"):
                     found = own.measure(
@@ -221,6 +240,7 @@ def _measure_windows(
                         slide=setting.slide,
                         limit=setting.limit,
                         path_operator=operator,
+                        threads=threads,
                     )
                 rate, p99 = found.rate(setting.clock), (found.p99 or 0.0) * 1e3
                 rates.setdefault(what, []).append((float(size), rate))
@@ -232,14 +252,14 @@ def _measure_windows(
                 )
     if plot is not None:
         # What all lines have in common stands in the title, the rest at each line.
-        columns = [set(column) for column in zip(*rates, strict=True)]
+        columns = [set(column) for column in zip_longest(*rates, fillvalue="1 thread")]
         common = ", ".join(next(iter(column)) for column in columns if len(column) == 1)
         for path, upward, lines in (
             (plot, "edges a second", rates),
             (plot.with_stem(plot.stem + "-p99"), "p99 of a slide, ms", slides),
         ):
             named = {
-                " ".join(word for word, column in zip(what, columns, strict=True) if len(column) > 1): line
+                " ".join(word for word, column in zip(what, columns, strict=False) if len(column) > 1): line
                 for what, line in lines.items()
             }
             path.write_text(
@@ -278,15 +298,42 @@ def _measure_cells(
     return 0
 
 
+def _measure_spark(
+    data: list[DataSet],
+    batches: int,
+    setting: Setting,
+    console: Console,
+    write: Path | None,
+    json: Path | None,
+) -> int:
+    # Imported here: engines are measured without Spark.
+    from meander.bench import spark_run
+
+    chosen = next((one for one in data if one.name in SOCIAL), DATA_SETS["trees"])
+    graph = load(chosen)
+    if setting.prefix is not None:
+        graph = graph.prefix(setting.prefix, setting.slide)
+    found = spark_run.measure(
+        graph, chosen, window=setting.window, slide=setting.slide, batches=batches, console=console
+    )
+    machine = describe()
+    notes = [sentence(machine), f"Data: {chosen.about}. Both sides of a ratio are of one run, and warm."]
+    tables.print_sections(found.sections(), notes)
+    if write is not None:
+        made = "\n\n".join([*notes, *tables.sections_as_markdown(found.sections())])
+        tables.write_between_marks(made, write, "# Benchmarks", tables.SPARK_MARKS)
+    if json is not None:
+        tables.write_json({"machine": machine, "data": chosen.name, **asdict(found)}, json)
+    return 0
+
+
 def _numbers(option: str, text: str) -> list[int]:
     try:
         found = [int(name) for name in _names(text)]
     except ValueError:
         found = []
     if not found or min(found) < 1:
-        raise ArgumentError(
-            f"{option} {text}", hint="numbers of cells with commas between them, such as 2,3,8"
-        )
+        raise ArgumentError(f"{option} {text}", hint="numbers from 1 with commas between them, such as 2,3,8")
     return found
 
 

@@ -156,7 +156,7 @@ class AutoPathOperator:
         if self.chosen[0] == TREES:
             if pairs < ENOUGH / 2:
                 return TREES
-            edges *= np.count_nonzero(self._valid(upto))
+            edges *= int(np.count_nonzero(self._valid(upto)))
         trees, closure = float(pairs), EDGE_PRICE * edges
         if trees + closure < ENOUGH:
             return int(self.chosen[0])
