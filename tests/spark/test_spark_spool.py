@@ -44,8 +44,8 @@ def test_what_others_than_the_driver_read_stays_in_its_row(tmp_path, output, how
 
 def test_a_sink_that_fails_finds_the_file_again(tmp_path):
     row = Row(**set_aside(answers(LARGE), job(tmp_path))._asdict())
-    with pytest.raises(OSError), contents([row]):
-        raise OSError
+    with pytest.raises(OSError, match="full"), contents([row]):
+        raise OSError("the disk is full")
     with contents([row]) as parts:
         assert parts == [LARGE]
 
