@@ -33,6 +33,7 @@ test-slow: setup
 # Pathway brings some hundred packages, so it lives beside the project's own environment.
 bench: setup .venv-bench/.meander-setup
 	$(BIN)/meander bench
+	$(BIN)/meander bench --only spark
 
 .venv-bench/.meander-setup: pyproject.toml
 	@echo "setting up .venv-bench for Pathway"

@@ -17,6 +17,9 @@ from meander.syntax.durations import format_duration
 
 PEERS = ("Pathway", "DuckDB")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+SPARK_MARKS = "<!-- measured on Spark: begin -->", "<!-- measured on Spark: end -->"
+
+Sections = Sequence[tuple[str, list[list[str]]]]
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,11 @@ def _row_as_dict(row: Row, clock: str) -> dict[str, Any]:
 
 
 def print_report(report: Report) -> None:
-    """The tables on standard output."""
+    """The tables and notes on standard output."""
+    print_sections(report.sections(), [sentence(report.machine), *report.notes()])
+
+
+def print_sections(sections: Sections, notes: Sequence[str]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -165,25 +172,30 @@ def print_report(report: Report) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=160)
-    for title, (header, *lines) in report.sections():
+    for title, (header, *lines) in sections:
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
         for column, name in enumerate(header):
             table.add_column(name, justify="left" if column == 0 else "right")
         for line in lines:
             table.add_row(*line)
         console.print(table)
-    for note in [sentence(report.machine), *report.notes()]:
+    for note in notes:
         console.print(note, soft_wrap=True)
 
 
 def as_markdown(report: Report) -> str:
     """The tables, the machine and the notes as Markdown."""
     parts = [sentence(report.machine), f"```\n{report.command}\n```"]
-    for title, (header, *lines) in report.sections():
+    return "\n\n".join([*parts, *sections_as_markdown(report.sections()), *report.notes()])
+
+
+def sections_as_markdown(sections: Sections) -> list[str]:
+    parts = []
+    for title, (header, *lines) in sections:
         rule = ["---"] + ["---:"] * (len(header) - 1)
         rows = "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *lines])
         parts.append(f"**{title}**\n\n{rows}")
-    return "\n\n".join([*parts, *report.notes()])
+    return parts
 
 
 def write_markdown(report: Report, path: Path) -> None:
@@ -191,15 +203,16 @@ def write_markdown(report: Report, path: Path) -> None:
     write_between_marks(as_markdown(report), path, "# Benchmarks")
 
 
-def write_between_marks(content: str, path: Path, title: str) -> None:
+def write_between_marks(content: str, path: Path, title: str, marks: tuple[str, str] = (BEGIN, END)) -> None:
     """Put text between the two marks in a file, or make the file where there is none."""
-    made = f"{BEGIN}\n\n{content}\n\n{END}"
-    text = path.read_text(encoding="utf-8") if path.is_file() else f"{title}\n\n{BEGIN}\n{END}\n"
-    if BEGIN not in text or END not in text:
+    begin, end = marks
+    made = f"{begin}\n\n{content}\n\n{end}"
+    text = path.read_text(encoding="utf-8") if path.is_file() else f"{title}\n\n{begin}\n{end}\n"
+    if begin not in text or end not in text:
         raise ArgumentError(
-            f"{path} has no place for the tables", hint=f"put the lines {BEGIN} and {END} into it"
+            f"{path} has no place for the tables", hint=f"put the lines {begin} and {end} into it"
         )
-    replaced = re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: made, text, flags=re.DOTALL)
+    replaced = re.sub(f"{re.escape(begin)}.*{re.escape(end)}", lambda _: made, text, flags=re.DOTALL)
     path.write_text(replaced, encoding="utf-8")
 
 

@@ -1,0 +1,222 @@
+"""What Spark adds: the pipeline beside the same Spark session without Meander in it, as ratios of one run.
+
+- *Rates*: a file of edges to answers in a file, beside the same file read by Spark and written to `noop`.
+- *A small batch*: ten edges, beside ten rows that Spark reads and hands to a function, and what its parts take.
+- *A restart*: until state is back, beside the time to load its snapshot.
+
+Both sides are warm: a first batch, which is not measured, has started the workers and loaded the kernels.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from meander.bench.data import Graph
+from meander.bench.workloads import STREAM, DataSet, Workload
+from meander.spark.runs import Run
+from meander.spark.session import Session
+from meander.spark.settings import local_spark
+
+COLUMNS = "src string, label string, trg string, ts long"
+RATED = ("Q1", "Q5", "Q6")
+BATCHED = "Q7"
+RESTARTED = "Q5"
+WARM_UP = 5_000
+BATCH = 10
+FIRST_BATCHES = 10
+BATCHES = 40
+WINDOW_EDGES = 500_000
+EVER = 10**12
+
+
+@dataclass
+class SparkReport:
+    """Rates by query, milliseconds of a small batch by part, and seconds of a restart."""
+
+    rates: dict[str, dict[str, float]] = field(default_factory=dict)
+    batch: dict[str, float] = field(default_factory=dict)
+    restart: dict[str, float] = field(default_factory=dict)
+
+    def sections(self) -> list[tuple[str, list[list[str]]]]:
+        """For each part a title and a table, the header first."""
+        rates = [["query", "edges", "Meander edges/s", "Spark to noop, rows/s", "ratio"]]
+        for query, row in self.rates.items():
+            figures = [f"{row[name]:,.0f}" for name in ("edges", "meander", "noop")]
+            rates.append([query, *figures, f"{row['ratio']:.2f}"])
+        batch = [["part", "ms"], *([name, f"{value:,.0f}"] for name, value in self.batch.items())]
+        restart = [list(self.restart), [f"{value:,.2f}" for value in self.restart.values()]]
+        titles = (
+            "Spark, one cell: edges to answers, beside reading the same file to noop",
+            f"Spark, one cell: a batch of {BATCH} edges, median of its parts",
+            "Spark, one cell: a restart, in seconds",
+        )
+        return list(zip(titles, (rates, batch, restart), strict=True))
+
+
+def measure(
+    graph: Graph, data: DataSet, *, window: int, slide: int, batches: int, console: Console
+) -> SparkReport:
+    """All three parts in one Spark session."""
+    report = SparkReport()
+    spark = local_spark()
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
+    with tempfile.TemporaryDirectory(prefix="meander-bench-") as place:
+        folder = Path(place)
+        for query in RATED:
+            with console.status(f"Spark: {query}"):
+                workload = Workload(data, query)
+                part = graph.of(workload.labels)
+                report.rates[query] = rates(spark, part, workload.text(window, slide), folder / query)
+            console.print(f"Spark: {query} {report.rates[query]['meander']:,.0f} edges/s")
+        with console.status(f"Spark: batches of {BATCH}"):
+            workload = Workload(data, BATCHED)
+            text = workload.text(window, slide)
+            report.batch = small_batch(spark, graph.of(workload.labels), text, batches, folder / "batch")
+        with console.status("Spark: a restart"):
+            workload = Workload(data, RESTARTED)
+            held = graph.of([*workload.labels, "likes"]).take(slice(WINDOW_EDGES))
+            report.restart = restart(spark, held, workload.text(EVER, slide), folder / "restart")
+    spark.stop()
+    return report
+
+
+def rates(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, float]:
+    """Edges a second with Meander, and rows a second without, after a first file that warms up."""
+    warm = min(WARM_UP, graph.edges // 2)
+    inputs = folder / "inputs"
+    inputs.mkdir(parents=True)
+    write_file(graph.take(slice(warm)), inputs / "0.tsv")
+    rest = folder / "1.tsv"
+    write_file(graph.take(slice(warm, None)), rest)
+
+    def timed(process: Callable[[], None]) -> float:
+        process()
+        begun = time.perf_counter()
+        shutil.copy(rest, inputs / ".1")
+        (inputs / ".1").replace(inputs / "1.tsv")
+        process()
+        took = time.perf_counter() - begun
+        (inputs / "1.tsv").unlink()
+        return took
+
+    rows = spark.readStream.schema(COLUMNS).option("sep", "\t").csv(str(inputs))
+    noop = rows.writeStream.format("noop").option("checkpointLocation", str(folder / "noop")).start()
+    by_noop = timed(noop.processAllAvailable)
+    noop.stop()
+    with started(spark, inputs, text, folder) as run:
+        by_meander = timed(run.process_available)
+    edges = graph.edges - warm
+    return {
+        "edges": edges,
+        "meander": edges / by_meander,
+        "noop": edges / by_noop,
+        "ratio": by_noop / by_meander,
+    }
+
+
+def small_batch(spark: Any, graph: Graph, text: str, batches: int, folder: Path) -> dict[str, float]:
+    """The median milliseconds of a batch of ten edges: all, without Meander, and the parts of what it takes."""
+    inputs = folder / "inputs"
+    inputs.mkdir(parents=True)
+    for number in range(FIRST_BATCHES + batches):
+        part = graph.take(slice(number * BATCH, (number + 1) * BATCH))
+        write_file(part, inputs / f"{number:05}.tsv")
+    rows = spark.readStream.schema(COLUMNS).option("sep", "\t").option("maxFilesPerTrigger", 1)
+    with open(folder / "plain.jsonl", "w", encoding="utf-8") as out:
+
+        def take(frame: Any, _: int) -> None:
+            out.writelines(json.dumps(row.asDict()) + "\n" for row in frame.collect())
+            out.flush()
+            os.fsync(out.fileno())
+
+        writer = rows.csv(str(inputs)).writeStream.foreachBatch(take)
+        plain = writer.option("checkpointLocation", str(folder / "plain")).trigger(availableNow=True).start()
+        plain.awaitTermination()
+    with started(spark, inputs, text, folder, follow=False, batch_rows=BATCH) as run:
+        run.wait()
+        cells = [figures["cells"][0]["seconds"] for figures in run.figures][FIRST_BATCHES:]
+        own = progress_of(run.query)[FIRST_BATCHES:]
+    without = progress_of(plain)[FIRST_BATCHES:]
+
+    def middle(part: str, of: list[dict[str, Any]]) -> float:
+        return float(statistics.median(one["durationMs"].get(part, 0) for one in of))
+
+    whole, spark_alone = middle("triggerExecution", own), middle("triggerExecution", without)
+    states = [one["stateOperators"][0] for one in own]
+    return {
+        "with Meander": whole,
+        "the same without": spark_alone,
+        "beyond": whole - spark_alone,
+        "of all: planning": middle("queryPlanning", own),
+        "of all: offsets and commits": sum(
+            middle(part, own) for part in ("latestOffset", "walCommit", "commitOffsets")
+        ),
+        "of all: stateful operator": statistics.median(one["allUpdatesTimeMs"] for one in states),
+        "of that, Python": 1e3 * statistics.median(sum(one.values()) for one in cells),
+        "of all: state commit": statistics.median(one["commitTimeMs"] for one in states),
+    }
+
+
+def restart(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, float]:
+    """The seconds until a worker that knows nothing has the state of a window again, and those of its snapshot."""
+    inputs = folder / "inputs"
+    inputs.mkdir(parents=True)
+    held = graph.edges - 2 * BATCH
+    pieces = (slice(held), slice(held, held + BATCH), slice(held + BATCH, None))
+    with started(spark, inputs, text, folder, snapshot_rows=held // 2) as run:
+        for number, piece in enumerate(pieces[:2]):
+            write_file(graph.take(piece), inputs / f"{number}.tsv")
+            run.process_available()
+    # Under another identity the run gets other workers, as it does in a new process.
+    record = folder / "checkpoint" / "meander" / "run.json"
+    known = json.loads(record.read_text(encoding="utf-8"))
+    record.write_text(json.dumps(known | {"run": known["run"][::-1]}), encoding="utf-8")
+    write_file(graph.take(pieces[2]), inputs / "2.tsv")
+    with started(spark, inputs, text, folder, snapshot_rows=held // 2) as run:
+        run.process_available()
+        cell = run.figures[0]["cells"][0]
+    load, ready = cell["seconds"]["load"], cell["seconds"]["rebuild"]
+    return {
+        "edges in the window": cell["window_rows"],
+        "snapshot loaded": load,
+        "state is back": ready,
+        "ratio": ready / load,
+    }
+
+
+@contextmanager
+def started(spark: Any, inputs: Path, text: str, folder: Path, **options: Any) -> Iterator[Run]:
+    """The query over the files of a folder, with its answers in a file."""
+    session = Session(spark)
+    session.stream(STREAM, str(inputs))
+    session.query(text, "bench")
+    run = session.start(str(folder / "checkpoint"), {"bench": str(folder / "answers.jsonl")}, **options)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+def write_file(graph: Graph, path: Path) -> None:
+    """The edges as a file that appears at once."""
+    draft = path.with_name(f".{path.name}")
+    graph.write(draft)
+    draft.replace(path)
+
+
+def progress_of(query: Any) -> list[dict[str, Any]]:
+    """What Spark says of each batch that had input."""
+    said = [json.loads(one.json) for one in query.recentProgress]
+    return [one for one in said if one["numInputRows"]]
