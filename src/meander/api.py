@@ -58,8 +58,6 @@ def run(
     if batch_rows < 1:
         raise ArgumentError(f"batch_rows is {batch_rows}\nhint: a batch has at least one row")
     regular = parse(query, unit=time_unit)
-    if threads < 1:
-        raise ArgumentError(f"threads is {threads}\nhint: at least one does the work")
     chosen = plan_query(regular, plan=plan, demand=demand)
     physical = build(chosen, path_operator=path_operator, paths=paths)
     dataflow = Dataflow(physical, mode=mode, paths=paths, memory=memory, threads=threads)

@@ -40,6 +40,8 @@ class Request:
     batch_rows: int | None
     idle: float
     memory: int | None
+    demand: bool = True
+    threads: int = 1
     checkpoint: str | None = None
     cells: int = 1
     metrics: str | None = None
@@ -75,6 +77,8 @@ def run_on_spark(request: Request) -> None:
         batch_rows=request.batch_rows,
         idle=request.idle,
         memory=request.memory,
+        demand=request.demand,
+        threads=request.threads,
     )
     progress = Progress()
 
@@ -101,16 +105,17 @@ def run_in_process(request: Request) -> None:
     for name, path in request.streams.items():
         if path.startswith("kafka://"):
             raise ArgumentError(f"{name} comes from Kafka", hint="Kafka needs --runner spark")
-    physical = build(
-        plan_query(request.query, plan=request.plan), path_operator=request.path_operator, paths=request.paths
-    )
+    chosen = plan_query(request.query, plan=request.plan, demand=request.demand)
+    physical = build(chosen, path_operator=request.path_operator, paths=request.paths)
     batch_rows = request.batch_rows or BATCH_ROWS
     sources = {
         name: open_source(path, stream=name, batch_rows=batch_rows, time_unit=request.time_unit)
         for name, path in request.streams.items()
     }
     _announce_compilation()
-    dataflow = Dataflow(physical, mode=request.mode, paths=request.paths, memory=request.memory)
+    dataflow = Dataflow(
+        physical, mode=request.mode, paths=request.paths, memory=request.memory, threads=request.threads
+    )
     progress = Progress()
     with ExitStack() as open_files:
         # Rejects first: what cannot be written is then known before the file of answers is begun.

@@ -88,6 +88,8 @@ class Dataflow:
     ) -> None:
         if mode not in MODES:
             raise ArgumentError(f"unknown mode {mode!r}\naccepted: {', '.join(MODES)}")
+        if threads < 1:
+            raise ArgumentError(f"{threads} threads cannot do any work\nhint: threads is 1 or more")
         self.plan = plan
         self.mode = mode
         self.paths = paths

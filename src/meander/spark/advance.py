@@ -276,7 +276,14 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
     folder = cell_folder(job.run, job.number(cell)) if job.handover and len(job.cells) > 1 else None
     # Mapped before the new dataflow puts its own files in their place.
     left = take_over(folder, head.token, job.stamp) if folder is not None else None
-    dataflow = Dataflow(job.plan, mode=job.mode, paths=job.paths, memory=job.memory, folder=folder)
+    dataflow = Dataflow(
+        job.plan,
+        mode=job.mode,
+        paths=job.paths,
+        memory=job.memory,
+        folder=folder,
+        threads=job.threads,
+    )
     live = Live(head.token, live_stamp(job), restored_ingest(job, head, store), dataflow, folder)
     if left is not None:
         dataflow.restore(left)

@@ -41,6 +41,7 @@ class Job:
     mode: str = "intervals"
     paths: bool = False
     memory: int | None = None
+    threads: int = 1
     idle: float = 60.0
     started: float = 0.0
     time_unit: str = "s"

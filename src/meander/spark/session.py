@@ -88,6 +88,8 @@ class Options:
     batch_rows: int | None = None
     idle: float | str = 60.0
     memory: int | None = None
+    demand: bool = True
+    threads: int = 1
     snapshot_rows: int = 250_000
 
 
@@ -277,10 +279,14 @@ class Session:
         """The plan of all queries, stage by stage."""
         if options.cells < 1:
             raise ArgumentError(f"{options.cells} cells cannot do any work\nhint: --cells is 1 or more")
+        # A share of a closure is a closure of its own: demand is for one cell.
+        demand = options.demand and options.cells == 1
         plans = [
             one
             for query in queries
-            for one in plan_query(query.regular, name=query.name, unit=self.time_unit, plan=query.plan)
+            for one in plan_query(
+                query.regular, name=query.name, unit=self.time_unit, plan=query.plan, demand=demand
+            )
         ]
         return build_stages(plans, options.cells, path_operator=options.path_operator, paths=options.paths)
 
@@ -360,6 +366,7 @@ class Session:
             mode=options.mode,
             paths=options.paths,
             memory=options.memory,
+            threads=options.threads,
             idle=idle,
             started=time.time(),
             time_unit=self.time_unit,
