@@ -28,6 +28,7 @@ def test_three_tables_with_their_ratios() -> None:
     assert tables[2] == [["snapshot loaded", "state is back", "ratio"], ["0.50", "1.00", "2.00"]]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     shutil.which("java") is None and "JAVA_HOME" not in os.environ,
     reason="Spark needs Java, and there is none",
