@@ -32,7 +32,7 @@ ENOUGH = 20_000
 MARGIN = 1.5
 
 # How many rows S-PATH takes before they are weighed: the closure may take over within a batch.
-PART = 4096
+PART = 2048
 
 TREES, CLOSURE = 0, 1
 
