@@ -1,15 +1,20 @@
 """Every command and every piece of Python in the documentation runs as it is printed.
 
-A comment before a block marks it: `<!-- skip -->` is not run (it sets up the project itself), `<!-- spark -->` needs
-Java. A block of JSON right after a command is what the command prints.
+The blocks of a page are run one after the other, in one folder, and those in Python in one interpreter. A comment
+before a block marks it: `<!-- skip -->` is not run (it sets up the project itself, or needs a cluster or a broker),
+`<!-- spark -->` needs Java, `<!-- slow -->` leaves its page to the slow tests. What follows a block at once is what
+it prints: lines of JSON in any order, or text as it is, in which `…` stands for anything.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,50 +24,118 @@ from command import ROOT, environment
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>\w+) -->\n)?```(?P<kind>bash|python)\n(?P<text>.*?)^```$"
-    r"(?:\n\n```json\n(?P<output>.*?)^```$)?",
+    r"(?:\n\n```(?P<shown>json|text)\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
+MARKS = {"spark": pytest.mark.spark, "slow": pytest.mark.slow}
+PROGRAMS = {"meander": "python -m meander", "python": "python", "spark-submit": "spark-submit"}
+DONE = "the block is done"
+LOOP = f"""
+import json, sys
+names = {{"__name__": "__main__"}}
+for line in sys.stdin:
+    exec(compile(json.loads(line), "<page>", "exec"), names)
+    print({DONE!r}, flush=True)
+"""
 
 
-def blocks(kind: str) -> list[pytest.ParameterSet]:
-    found = []
-    for page in PAGES:
-        for number, block in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")), start=1):
-            if block["kind"] == kind and block["mark"] != "skip":
-                marks = [pytest.mark.spark] if block["mark"] == "spark" else []
-                found.append(
-                    pytest.param(block["text"], block["output"], id=f"{page.name}-{number}", marks=marks)
-                )
-    return found
+def blocks(page: Path) -> list[re.Match[str]]:
+    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [block for block in found if block["mark"] != "skip"]
+
+
+def pages() -> list[pytest.ParameterSet]:
+    """The pages that have something to run."""
+    return [
+        pytest.param(
+            page,
+            id=page.name,
+            marks=[MARKS[mark] for mark in MARKS if mark in {block["mark"] for block in blocks(page)}],
+        )
+        for page in PAGES
+        if blocks(page)
+    ]
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder that looks like the project's, set up, in which commands may leave files."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    program = tmp_path / ".venv" / "bin" / "meander"
-    program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m meander "$@"\n')
-    program.chmod(0o755)
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    for name, command in PROGRAMS.items():
+        program, _, arguments = command.partition(" ")
+        path = Path(sys.executable).with_name(program)
+        (folder / name).write_text(f'#!/bin/sh\nexec "{path}" {arguments} "$@"\n')
+        (folder / name).chmod(0o755)
     return tmp_path
 
 
-@pytest.mark.parametrize(("text", "output"), blocks("bash"))
-def test_a_command_in_the_documentation_works(text: str, output: str | None, checkout: Path) -> None:
-    done = subprocess.run(
-        ["bash", "-euc", text], cwd=checkout, capture_output=True, env=environment(), encoding="utf-8"
-    )
-    assert done.returncode == 0, done.stderr
-    if output is not None:
-        assert sorted(done.stdout.splitlines()) == sorted(output.splitlines())
+class Interpreter:
+    """A Python that runs one block after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", LOOP],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=environment(),
+            encoding="utf-8",
+        )
+
+    def run(self, text: str) -> str:
+        """What the block prints; fails with its traceback where it raises an error."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(text) + "\n")
+        self.process.stdin.flush()
+        printed = ""
+        for line in self.process.stdout:
+            if line.rstrip("\n") == DONE:
+                return printed
+            printed += line
+        self.errors.seek(0)
+        pytest.fail(f"{text}\n{self.errors.read()}")
+
+    def close(self) -> None:
+        self.process.communicate(timeout=60)
+        self.errors.close()
 
 
-@pytest.mark.parametrize(("text", "output"), blocks("python"))
-def test_python_in_the_documentation_works(text: str, output: str | None, checkout: Path) -> None:
+@pytest.fixture
+def interpreter(checkout: Path) -> Iterator[Interpreter]:
+    one = Interpreter(checkout)
+    yield one
+    one.close()
+
+
+def run_command(text: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", text], cwd=checkout, capture_output=True, env=environment(), encoding="utf-8"
+        ["bash", "-euc", text], cwd=folder, capture_output=True, env=environment(), encoding="utf-8"
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{text}\n{done.stderr}"
+    return done.stdout
+
+
+def check_output(shown: str, output: str, printed: str) -> None:
+    if shown == "json":
+        assert sorted(printed.splitlines()) == sorted(output.splitlines())
+    elif not re.fullmatch(".*?".join(map(re.escape, output.split("…"))), printed, re.DOTALL):
+        assert printed == output
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_page_works_from_its_first_block_to_its_last(
+    page: Path, checkout: Path, interpreter: Interpreter
+) -> None:
+    for block in blocks(page):
+        text = block["text"]
+        printed = run_command(text, checkout) if block["kind"] == "bash" else interpreter.run(text)
+        if block["output"] is not None:
+            check_output(block["shown"], block["output"], printed)
 
 
 def test_pages_link_to_files_that_exist() -> None:
