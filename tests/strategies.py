@@ -64,6 +64,7 @@ class Case:
     plan: int | None = None
     demand: bool = True
     threads: int = 1
+    moves: int = 7  # the seed of `restless`
 
     @property
     def text(self) -> str:
@@ -100,9 +101,9 @@ def once_in(draw: st.DrawFn, count: int) -> bool:
 
 
 @contextmanager
-def restless() -> Iterator[None]:
+def restless(seed: int = 7) -> Iterator[None]:
     """While `auto` moves between its operators at random."""
-    chance = random.Random(7)
+    chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto, "PART", 2)
         patch.setattr(auto.AutoPathOperator, "_wanted", lambda *_: chance.randrange(2))
@@ -330,4 +331,5 @@ def cases(draw: st.DrawFn) -> Case:
         plan=None if once_in(draw, 2) else draw(_below(40)),
         demand=not once_in(draw, 4),
         threads=1 + once_in(draw, 4),
+        moves=draw(_below(100)),
     )

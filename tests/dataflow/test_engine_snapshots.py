@@ -35,7 +35,7 @@ def run_of(case: Case, plan: PhysicalPlan, folder: Path | None = None) -> Run:
     )
 
 
-@pytest.mark.parametrize("path_operator", ["s-path", "negative-tuple"])
+@pytest.mark.parametrize("path_operator", ["s-path", "negative-tuple", "closure", "auto"])
 @given(case=cases(), cut=st.floats(0, 1), batch_rows=st.sampled_from((1, 2, 3, 7)), in_files=st.booleans())
 @drawn
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(

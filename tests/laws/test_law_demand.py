@@ -31,11 +31,12 @@ BODIES = (
     "Answer(x, x) <- a+(x, x), b(x, x).",
     'Answer(x, y) <- a+("1", y), b("1", y), c(x, y).',
     "RL(x, y) <- a+(x, y), b(x, m), c(m, y).\nAnswer(x, m) <- RL+(x, y), c(m, y).",
+    "RL(x, y) <- (a?)+(x, y), b(x, m), c(m, y).\nAnswer(x, y) <- (d/RL+/d)(x, y).",
 )
 
 vertices = st.sampled_from("1234")
 steps = st.tuples(
-    vertices, st.sampled_from("aaabbcc"), vertices, st.sampled_from((0, 0, 1, 1, 2, 6)), st.integers(0, 9)
+    vertices, st.sampled_from("aaabbccd"), vertices, st.sampled_from((0, 0, 1, 1, 2, 6)), st.integers(0, 9)
 )
 
 
@@ -58,9 +59,10 @@ def streams(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     batch_rows=st.sampled_from([1, 3, 10, 65536]),
     mode=st.sampled_from(["intervals", "changes"]),
     threads=st.sampled_from([1, 1, 2]),
+    paths=st.booleans(),
+    moves=st.integers(0, 99),
 )
 @settings(max_examples=max(1, EXAMPLES // 3), deadline=None)
-@restless()
 def test_what_is_asked_for_is_given(
     path_operator: str,
     body: str,
@@ -69,12 +71,23 @@ def test_what_is_asked_for_is_given(
     batch_rows: int,
     mode: str,
     threads: int,
+    paths: bool,
+    moves: int,
 ) -> None:
     text = f"STREAM s WINDOW {window[0]} SLIDE {window[1]}\n{body}"
-    records = meander.run(
-        text, {"s": edges}, mode=mode, batch_rows=batch_rows, path_operator=path_operator, threads=threads
-    )
-    judge(list(records), expect(read_query(text), {"s": edges}, 0), mode=mode)
+    with restless(moves):
+        records = list(
+            meander.run(
+                text,
+                {"s": edges},
+                mode=mode,
+                batch_rows=batch_rows,
+                path_operator=path_operator,
+                threads=threads,
+                paths=paths,
+            )
+        )
+    judge(records, expect(read_query(text), {"s": edges}, 0), mode=mode, paths=paths)
 
 
 @pytest.mark.parametrize("body", [body for body in BODIES if '"' not in body and "(x, x)" not in body])

@@ -61,6 +61,7 @@ def pause(spark, folder, wait):
     return run
 
 
+@pytest.mark.slow
 def test_a_stream_may_pause_until_its_workers_have_ended(spark, tmp_path):
     """Spark ends a worker that has been idle for a minute; here that is done to it."""
     killed = []
@@ -78,6 +79,7 @@ def test_a_stream_may_pause_for_two_minutes(spark, tmp_path):
     pause(spark, tmp_path, lambda run: time.sleep(125))
 
 
+@pytest.mark.slow
 def test_a_thousand_tiny_files(spark, tmp_path):
     rows = generate(42, 2000)
     for number in range(1000):
@@ -100,6 +102,7 @@ def test_a_file_of_a_million_rows(spark, tmp_path):
     assert canonical(read_records(tmp_path / "out.jsonl")) == canonical(expected)
 
 
+@pytest.mark.slow
 def test_batches_without_edges_for_a_cell(spark, tmp_path):
     """Batches of labels that nobody asks for, of rejects alone, and of edges of one source."""
     rows = generate(43, 400)
@@ -125,6 +128,7 @@ def test_batches_without_edges_for_a_cell(spark, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_two_streams_at_very_different_speeds(spark, tmp_path):
     """One comes whole in the first batch, the other a file at a time; nothing is answered before both are there."""
     left, right = generate(44, 600, labels="a"), generate(45, 600, labels="b")
@@ -181,6 +185,7 @@ def test_late_edges_across_batches_and_partitions(spark, tmp_path):
     assert run.totals["late"] == 1
 
 
+@pytest.mark.slow
 def test_late_edges_in_the_partitions_of_a_frame(spark, tmp_path):
     rows = generate(47, 400)
     shuffled = [rows[at ^ 7] for at in range(400)]

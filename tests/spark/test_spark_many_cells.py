@@ -30,7 +30,7 @@ from oracle import expect
 from strategies import cases
 
 drawn = settings(
-    max_examples=70,
+    max_examples=20,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -68,7 +68,7 @@ def test_the_law_holds_for_cells_together(case, cells, size, path_operator):
 
 
 @given(case=cases(), cells=CELLS, size=st.sampled_from([1, 3]), path_operator=st.sampled_from(PATH_OPERATORS))
-@settings(drawn, max_examples=40)
+@settings(drawn, max_examples=12)
 def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator):
     """Before every step the worker has lost what it held: what is in the store is enough, in every stage."""
     hold_law(case, cells, size, path_operator, lambda job, key: LIVE.clear())
@@ -128,7 +128,9 @@ def test_a_cell_holds_what_its_share_reads_and_no_more():
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("cells", [2, 3, 8])
+@pytest.mark.parametrize(
+    "cells", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
+)
 def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells):
     rows = generate(11, 1200)
     write_tsv(tmp_path / "s.tsv", rows)
@@ -157,6 +159,7 @@ def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells):
     assert sum(map(bool, shares.values())) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_run_of_several_stages_goes_on_after_a_stop(spark, tmp_path):
     rows = generate(12, 900)

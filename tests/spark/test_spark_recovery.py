@@ -69,7 +69,7 @@ def test_a_killed_python_worker_is_replaced(spark, tmp_path):
     assert sum(rebuilt[1:]) >= 1
 
 
-@pytest.mark.parametrize("cells", [1, 2])
+@pytest.mark.parametrize("cells", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_cache_of_operator_state_may_be_deleted_at_any_time(spark, tmp_path, cells):
     rows = generate(22, 2400)
     lost = []
@@ -112,6 +112,7 @@ class Growing:
         return read_records(self.folder / f"{query}.jsonl")
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_with_more_files_under_other_plans(spark, tmp_path):
     rows = generate(23, 1500, deletions=True)
     growing = Growing(spark, tmp_path, rows, 5)
@@ -151,6 +152,7 @@ def test_queries_are_added_with_the_next_start_and_left_out_for_good(spark, tmp_
     assert canonical(growing.records("triangle")) == cut
 
 
+@pytest.mark.slow
 def test_a_rebuild_with_paths_and_deletions_keeps_every_path_true(spark, tmp_path):
     """State is lost in every second batch, and there are no snapshots; the law's judge looks at the paths."""
     rows = generate(25, 1200, deletions=True)

@@ -32,7 +32,7 @@ from oracle import expect
 from querytext import read_query
 from strategies import Case, cases
 
-EXAMPLES = int(os.environ.get("MEANDER_RECOVERY_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("MEANDER_RECOVERY_EXAMPLES", "24"))
 LOSSES = ("nothing", "state", "state and snapshots", "the task", "half a task", "another plan")
 drawn = settings(
     max_examples=EXAMPLES // 3,

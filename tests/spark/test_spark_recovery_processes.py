@@ -105,6 +105,7 @@ def survive(folder, rows, strikes, seed):
     assert_undisturbed(read_records(folder / "out.jsonl"), CLOSURE, rows)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_a_kill_and_after_an_interrupt(tmp_path):
     survive(tmp_path, generate(31, 3000), [signal.SIGKILL, signal.SIGINT], 31)
 

@@ -182,7 +182,10 @@ def run(
     ] = 1,
     demand: Annotated[
         bool,
-        typer.Option("--demand/--no-demand", help="Whether closures that are only probed are told what for."),
+        typer.Option(
+            "--demand/--no-demand",
+            help="Whether closures that are only probed are told what for (auto and closure, one cell).",
+        ),
     ] = True,
 ) -> None:
     """Answer a query over streams of edges."""

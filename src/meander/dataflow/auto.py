@@ -1,12 +1,13 @@
 """PATH that chooses between S-PATH and the slide-batched closure by what it has just measured.
 
-Both hand out the same thing, each pair's largest expiry whenever it grows, and both can start from the window's
-graph: the closure keeps nothing else, and the forest of S-PATH is built by walking the valid edges once. So the
-operator moves from one to the other between two instants, and no answer is said twice or left out.
+Both hand out each pair's largest expiry whenever it grows, and both can start from the window's graph: the closure
+keeps nothing else, and the forest of S-PATH is built by walking the valid edges once. So the operator moves from one
+to the other between two instants, and no answer is left out. None is said twice either, but where the closure heeds a
+demand and S-PATH, which does not, takes over: it says all that holds.
 
-What is measured are counts, never seconds: the same stream cut into the same batches takes the same turns, after
-a restart too. S-PATH pays for every pair that it hands out; the closure pays for every valid edge in every
-segment, whatever comes of it. Its price is low where a slide brings many edges and those join many pairs.
+What is measured are counts, never seconds: the same stream cut into the same batches takes the same turns. S-PATH
+pays for every pair that it hands out; the closure pays for every valid edge in every segment, whatever comes of it.
+Its price is low where a slide brings many edges and those join many pairs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ TREES, CLOSURE = 0, 1
 
 
 class AutoPathOperator:
-    """S-PATH or the closure, whichever the last batch says is cheaper."""
+    """S-PATH or the closure, whichever the latest batches say is cheaper."""
 
     def __init__(
         self,

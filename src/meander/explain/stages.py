@@ -91,9 +91,13 @@ class Explanation:
         return {result: self.plans[result][number] for result, number in self.chosen.items()}
 
     @cached_property
+    def told(self) -> dict[str, Plan]:
+        """The plans to run, with what closures are asked for."""
+        return {result: pass_demand(plan) for result, plan in self.to_run.items()}
+
+    @cached_property
     def physical(self) -> PhysicalPlan:
-        passed = {result: pass_demand(plan) for result, plan in self.to_run.items()}
-        return physical_plan(self.query, passed, self.path_operator)
+        return physical_plan(self.query, self.told, self.path_operator)
 
     def stage(self, name: str, *, brief: bool = False) -> list[Section]:
         """The sections of one of `STAGES`; `brief` shows the first plans and the one that runs alone."""
@@ -174,7 +178,7 @@ class Explanation:
         )
 
     def _state(self) -> Section:
-        return Section("State held", "\n".join(state_held(self.to_run.values(), self.unit)))
+        return Section("State held", "\n".join(state_held(self.told.values(), self.unit)))
 
 
 def _written_size(plan: Plan) -> int:

@@ -158,25 +158,32 @@ class QueryPlan:
 
 
 class _Builder:
-    def __init__(self, path_operator: str, plans: list[QueryPlan]) -> None:
+    def __init__(self, path_operator: str, plans: list[QueryPlan], paths: bool) -> None:
         self.path_operator = path_operator
         # Paths of which somebody wants all pairs: these serve everybody.
+        rooted = {
+            node.input
+            for one in plans
+            for node in walk(one.plan)
+            if isinstance(node, Filter) and node.condition.src is not None
+        }
         self.wanted_whole = {
             (node.inputs, node.expr)
             for one in plans
             for node in walk(one.plan)
-            if isinstance(node, Path) and node.demand is None
+            if isinstance(node, Path) and node.demand is None and node not in rooted
         }
-        # A proof reads derived edges as they stand at each instant. Where the plan itself does not go by them, what
-        # finds them must not lag behind it: S-PATH lengthens a pair at the very instant, the closure by segments.
-        self.proving_alone = {
-            node
+        # A proof reads derived edges as they stand at each instant, and the plan may have another way to the same
+        # answer. So what finds them must not lag behind: S-PATH lengthens a pair at the very instant, the closure by
+        # segments.
+        self.proving = {
+            (node.inputs, node.expr)
             for one in plans
-            for proof in one.proofs
+            for proof in (one.proofs if paths else ())
             for source in proof.inputs
             for node in walk(source)
             if isinstance(node, Path)
-        } - {node for one in plans for node in walk(one.plan)}
+        }
         self.operators: list[Operator] = []
         self.names: list[str] = []
         self.labels: list[str] = []
@@ -257,7 +264,7 @@ class _Builder:
     def build_path(self, plan: Path, root: str | int | None) -> int:
         operator, _ = self.path(plan, root)
         whole = plan.demand is None or (plan.inputs, plan.expr) in self.wanted_whole
-        if plan.demand is not None and not whole and self.path_operator in HEEDING:
+        if plan.demand is not None and not whole and operator.operator in HEEDING:
             demand = self.build(plan.demand)
             if demand not in operator.edges:
                 self.index(demand)
@@ -284,7 +291,7 @@ class _Builder:
             # Trees are repaired by walking edges backwards.
             both = self.path_operator == "negative-tuple"
             self.index(source, out=both, into=both)
-        how = "s-path" if plan in self.proving_alone else self.path_operator
+        how = "s-path" if (plan.inputs, plan.expr) in self.proving else self.path_operator
         operator = PathOp(sources, dfa.states, tuple(sorted(dfa.accepting)), moves, how, root)
         return operator, tuple(label for _, label in named)
 
@@ -293,7 +300,7 @@ def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = 
     """One physical plan for all results of all queries; with `paths`, also what proves their answers."""
     if path_operator not in PATH_OPERATORS:
         raise ArgumentError(f"unknown path operator {path_operator!r}\naccepted: {', '.join(PATH_OPERATORS)}")
-    builder = _Builder(path_operator, plans)
+    builder = _Builder(path_operator, plans, paths)
     results = []
     for one in plans:
         number = builder.build(one.plan)

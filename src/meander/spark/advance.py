@@ -311,7 +311,7 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
 
 def live_stamp(job: Job) -> str:
     """Tells state that can go on under this job from that of another start of the same run."""
-    return f"{job.stamp}/{job.lateness}/{job.memory}"
+    return f"{job.stamp}/{job.lateness}/{job.memory}/{job.threads}"
 
 
 def restored_ingest(job: Job, head: Head, store: CellStore) -> Ingest:
