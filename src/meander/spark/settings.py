@@ -49,10 +49,13 @@ LOCAL_SETTINGS = {
 
 
 def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str) -> SparkSession:
-    """A local Spark session, which tries a failed task again.
+    """A local Spark session, which tries a failed task again; under `spark-submit`, the session that it gives.
 
     `settings` are more of Spark's settings, with `__` for each dot of a name.
     """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        # Java runs already, and was told where to work and with what.
+        return SparkSession.builder.config(PROVIDER, ROCKSDB).getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     chosen = LOCAL_SETTINGS | {"spark.driver.memory": memory}
