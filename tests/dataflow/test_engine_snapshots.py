@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine_runs import Run, dataflow_of, edges_of, planned, processed, steps_of
+from meander.dataflow.dataflow import OperatorFigures
 from meander.dataflow.edges import INFINITY
 from meander.dataflow.ingest import Ingest
 from meander.errors import StateError
@@ -35,6 +36,14 @@ def run_of(case: Case, plan: PhysicalPlan, folder: Path | None = None) -> Run:
     )
 
 
+def kept(run: Run, path_operator: str) -> list[OperatorFigures]:
+    """The figures, but for the room of the closure's scratch, which is in no snapshot, and what `auto` counts by."""
+    figures = run.dataflow.figures()
+    if path_operator in ("s-path", "negative-tuple"):
+        return figures
+    return [one._replace(state_bytes=0, choice="") for one in figures]
+
+
 @pytest.mark.parametrize("path_operator", ["s-path", "negative-tuple", "closure", "auto"])
 @given(case=cases(), cut=st.floats(0, 1), batch_rows=st.sampled_from((1, 2, 3, 7)), in_files=st.booleans())
 @drawn
@@ -54,7 +63,7 @@ def test_a_restored_run_goes_on_as_if_nothing_had_happened(
         second = run_of(case, plan, Path(folder, "second") if in_files else None)
         second.restore(snapshot)
         assert [second.feed(step) for step in steps[done:]] == uninterrupted
-        assert second.dataflow.figures() == first.dataflow.figures()
+        assert kept(second, path_operator) == kept(first, path_operator)
 
 
 def test_a_snapshot_is_a_copy_that_later_batches_leave_alone() -> None:

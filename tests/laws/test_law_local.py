@@ -103,7 +103,8 @@ def test_a_named_case_holds(file: Path, path_operator: str, paths: bool, mode: s
 
 @pytest.mark.parametrize("path_operator", PATH_OPERATORS)
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
-def test_a_named_case_holds_by_every_plan(file: Path, path_operator: str) -> None:
+def test_a_named_case_holds_by_plans_of_all_kinds(file: Path, path_operator: str) -> None:
     case = read_case(file)
-    for plan in range(len(meander.plans(case.text))):
+    count = len(meander.plans(case.text))
+    for plan in range(0, count, 1 + count // 8):
         hold_law(replace(case, paths=True, batch_rows=2, plan=plan), path_operator)
