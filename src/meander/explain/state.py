@@ -8,8 +8,8 @@ from meander.algebra import automata
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
 from meander.algebra.printing import conditions, path_expression
 from meander.explain.sections import counted, listed
+from meander.rewrite.choice import is_unbounded
 from meander.syntax.durations import format_duration
-from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
 
 
 def state_held(plans: Iterable[Plan], unit: str = "s") -> list[str]:
@@ -64,24 +64,12 @@ def _streams(nodes: list[Plan], unit: str) -> Iterator[str]:
 
 def _closure(path: Path, root: str | int | None) -> str:
     states = automata.compile(path.expr).states
-    kind = "closure" if _unbounded(path.expr) else "paths"
+    kind = "closure" if is_unbounded(path.expr) else "paths"
     start = f"the vertex {root}" if root is not None else "every vertex where one begins"
     return (
         f"{path.label}: {kind} {path_expression(path)} over {_inputs(path)}, a tree from {start} to all that it "
         f"reaches ({counted(states, 'state')} of the automaton)"
     )
-
-
-def _unbounded(expr: PathExpr) -> bool:
-    match expr:
-        case Label():
-            return False
-        case Inverse(inner):
-            return _unbounded(inner)
-        case Repeat(inner, _, high):
-            return high is None or _unbounded(inner)
-        case Then(parts) | Either(parts):
-            return any(map(_unbounded, parts))
 
 
 def _matches(pattern: Pattern) -> str:
