@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.meander-setup
 
-.PHONY: setup demo test test-slow bench lint clean
+.PHONY: setup demo test test-slow coverage bench lint clean
 
 setup: $(STAMP)
 
@@ -25,7 +25,11 @@ test: setup
 	$(BIN)/ruff format -q --check src tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+
+# The same tests, and which lines they run; kernels are compiled, and so not counted.
+coverage: setup
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --cov --cov-report=term
 
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow

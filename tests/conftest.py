@@ -1,1 +1,11 @@
 """Being here puts this folder on the import path: tests of all folders share the modules beside this file."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with tests on Spark come first: few and long, they would be what is waited for in the end."""
+    on_spark = {item.path for item in items if item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path not in on_spark)

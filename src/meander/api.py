@@ -5,7 +5,7 @@ for answer in meander.run(text, [("ann", "follows", "bob", 1), …], paths=True)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -58,15 +58,12 @@ def run(
     if batch_rows < 1:
         raise ArgumentError(f"batch_rows is {batch_rows}\nhint: a batch has at least one row")
     regular = parse(query, unit=time_unit)
-    chosen = plan_query(regular, plan=plan, demand=demand)
+    chosen = plan_query(regular, plan=plan, path_operator=path_operator, demand=demand)
     physical = build(chosen, path_operator=path_operator, paths=paths)
     dataflow = Dataflow(physical, mode=mode, paths=paths, memory=memory, threads=threads)
     late = lateness if isinstance(lateness, int) else parse_duration(lateness, time_unit)
-    names = [stream.name for stream in regular.streams]
-    sources = {
-        name: _source(source, name, batch_rows, time_unit)
-        for name, source in _by_stream(edges, names).items()
-    }
+    given = _by_stream(edges, [stream.name for stream in regular.streams], physical.streams)
+    sources = {name: _source(source, name, batch_rows, time_unit) for name, source in given.items()}
     return _answers(dataflow, sources, late, rejects)
 
 
@@ -98,7 +95,10 @@ def _answers(
             sink.close()
 
 
-def _by_stream(edges: Edges | Mapping[str, Edges], names: list[str]) -> dict[str, Edges]:
+def _by_stream(
+    edges: Edges | Mapping[str, Edges], names: Sequence[str], needed: Sequence[str]
+) -> dict[str, Edges]:
+    """The edges of each stream that are given: all that are needed, and perhaps others that the query declares."""
     if not isinstance(edges, Mapping):
         if len(names) != 1:
             raise ArgumentError(
@@ -107,13 +107,13 @@ def _by_stream(edges: Edges | Mapping[str, Edges], names: list[str]) -> dict[str
             )
         return {names[0]: edges}
     unknown = sorted(set(edges) - set(names))
-    missing = [name for name in names if name not in edges]
+    missing = [name for name in needed if name not in edges]
     if unknown or missing:
         wrong = (
             f"there is no stream {unknown[0]}" if unknown else f"the edges of stream {missing[0]} are missing"
         )
         raise ArgumentError(f"{wrong}\nhint: the query reads the streams {', '.join(names)}")
-    return {name: edges[name] for name in names}
+    return {name: edges[name] for name in names if name in edges}
 
 
 def _source(edges: Edges, name: str, batch_rows: int, time_unit: str) -> Iterator[Chunk]:

@@ -66,6 +66,12 @@ def test_the_same_label_of_two_streams_is_two_labels() -> None:
     assert answers(text, streams) == [(("u", "w"), 2, 6)]
 
 
+def test_a_stream_that_no_result_reads_needs_no_edges_and_may_have_some() -> None:
+    text = "STREAM s WINDOW 5\nSTREAM t WINDOW 9\nAnswer(x, y) <- s.a(x, y)."
+    edges = [("u", "a", "v", 1)]
+    assert answers(text, {"s": edges}) == answers(text, {"s": edges, "t": edges}) == [(("u", "v"), 1, 6)]
+
+
 def test_a_view_is_a_stream_of_its_own() -> None:
     """The view's tuples keep their validity; the query on it needs no window."""
     text = """

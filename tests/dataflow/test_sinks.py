@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from meander.dataflow import sinks
-from meander.dataflow.answers import Answers, Paths, as_dicts
+from meander.dataflow.answers import Answers, Paths, answer_schema, as_dicts
 from meander.dataflow.edges import Reject, as_text, empty_text
 from meander.dataflow.sinks import open_rejects, open_sink
 from meander.dataflow.sources import open_source
@@ -239,3 +239,11 @@ def test_rejects_are_lines_with_stream_reason_and_text(tmp_path: Path) -> None:
         assert [Reject(**json.loads(line)) for line in text.splitlines()] == rejects
     with pytest.raises(ArgumentError, match=r"rejects cannot go to .*rejects.txt"):
         open_rejects(str(tmp_path / "rejects.txt"))
+
+
+@pytest.mark.parametrize("place", ["out.parquet", "out"])
+def test_parquet_without_answers_has_the_columns_of_the_query(tmp_path: Path, place: str) -> None:
+    with open_sink(str(tmp_path / place), (3, True)):
+        pass
+    names = pq.read_table(tmp_path / place).schema.names
+    assert names == answer_schema(3, paths=True).names

@@ -182,3 +182,13 @@ def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_
     assert "belongs to another query query; it was" in done.stderr
     assert "hint: start the changed query with a new checkpoint" in done.stderr
     assert time.monotonic() - began < 30
+
+
+def test_a_stream_that_spark_would_read_now_and_did_not_before_is_refused_before_spark_starts(tmp_path):
+    folder = tmp_path / "checkpoint" / "meander"
+    check_checkpoint(folder, meaning_of([Session().query(CLOSURE, "query")], "intervals", 1, "s"))
+    session = Session()
+    session.stream("s", "kafka://127.0.0.1:9/edges")
+    session.query(CLOSURE, "query")
+    with pytest.raises(StateError, match="has no stream as read by Spark, and now there would be s"):
+        session.start(str(tmp_path / "checkpoint"))

@@ -63,7 +63,7 @@ def content(file):
     return file.read_bytes() if file.exists() else b""
 
 
-def start(folder):
+def start(folder, *more):
     return Command(
         folder,
         *(
@@ -76,7 +76,7 @@ def start(folder):
             "--out",
             str(folder / "out.jsonl"),
         ),
-        *("--checkpoint", str(folder / "checkpoint"), "--batch-rows", "100"),
+        *("--checkpoint", str(folder / "checkpoint"), "--batch-rows", "100", *more),
     )
 
 
@@ -108,6 +108,24 @@ def survive(folder, rows, strikes, seed):
 @pytest.mark.slow
 def test_a_run_goes_on_after_a_kill_and_after_an_interrupt(tmp_path):
     survive(tmp_path, generate(31, 3000), [signal.SIGKILL, signal.SIGINT], 31)
+
+
+@pytest.mark.slow
+def test_a_command_that_follows_a_folder_waits_for_more_until_it_is_interrupted(tmp_path):
+    rows = generate(35, 300)
+    write_tsv(tmp_path / "in" / "0.tsv", rows[:100])
+    sink = tmp_path / "checkpoint" / "meander" / "sinks" / "query.json"
+    with start(tmp_path, "--follow") as run:
+        for number in (1, 2):
+            run.wait_for_change(sink)
+            write_tsv(tmp_path / f"{number}.tsv", rows[100 * number : 100 * (number + 1)])
+            (tmp_path / f"{number}.tsv").rename(tmp_path / "in" / f"{number}.tsv")
+        run.wait_for_change(sink)
+        run.process.send_signal(signal.SIGINT)
+        assert run.process.wait(PATIENCE) == 130, run.said()
+    with start(tmp_path) as run:
+        assert run.process.wait(PATIENCE) == 0, run.said()
+    assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, rows)
 
 
 @pytest.mark.slow

@@ -182,7 +182,8 @@ def measure_throughput(plan: PhysicalPlan, request: Request, edges: int, counter
 
 def perform(request: Request) -> dict[str, Any]:
     """All that a request asks for, in this process."""
-    plan = build(plan_query(request.text), path_operator=request.path_operator)
+    chosen = plan_query(request.text, path_operator=request.path_operator)
+    plan = build(chosen, path_operator=request.path_operator)
     edges = concat_edges(
         [chunk for chunk, _ in open_source(request.file, stream=STREAM, batch_rows=request.batch_rows)]
     )

@@ -46,6 +46,13 @@ OperatorOption = Annotated[
         "--path-operator", metavar="auto|s-path|negative-tuple|closure", help="How paths are kept current."
     ),
 ]
+DemandOption = Annotated[
+    bool,
+    typer.Option(
+        "--demand/--no-demand",
+        help="Whether closures that are only probed are told what for (auto and closure, one cell).",
+    ),
+]
 
 
 def _version(asked: bool) -> None:
@@ -81,6 +88,7 @@ def explain(
     plan: PlanOption = None,
     time_unit: UnitOption = "s",
     path_operator: OperatorOption = "auto",
+    demand: DemandOption = True,
     cells: Annotated[
         int, typer.Option("--cells", metavar="N", min=1, help="Show the physical plan for N cells.")
     ] = 1,
@@ -95,7 +103,13 @@ def explain(
     one_of("--path-operator", path_operator, PATH_OPERATORS)
     text, language = read_query(query)
     explanation = Explanation(
-        text, unit=time_unit, language=language, plan=plan, path_operator=path_operator, cells=cells
+        text,
+        unit=time_unit,
+        language=language,
+        plan=plan,
+        path_operator=path_operator,
+        demand=demand,
+        cells=cells,
     )
     shown = sections(explanation, stage)
     if svg is not None:
@@ -146,6 +160,10 @@ def run(
     cells: Annotated[
         int, typer.Option("--cells", metavar="N", min=1, help="Parts to split the work into (spark).")
     ] = 1,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Wait for more files in folders, until interrupted (spark)."),
+    ] = False,
     paths: Annotated[bool, typer.Option("--paths", help="Give the path that proves each answer.")] = False,
     mode: Annotated[
         str,
@@ -180,13 +198,7 @@ def run(
         int,
         typer.Option("--threads", metavar="N", min=1, help="Threads that walk closures, in each cell."),
     ] = 1,
-    demand: Annotated[
-        bool,
-        typer.Option(
-            "--demand/--no-demand",
-            help="Whether closures that are only probed are told what for (auto and closure, one cell).",
-        ),
-    ] = True,
+    demand: DemandOption = True,
 ) -> None:
     """Answer a query over streams of edges."""
     from meander.cli.running import MODES, RUNNERS, Request, run_in_process, run_on_spark, streams_read
@@ -201,6 +213,7 @@ def run(
         "--checkpoint": checkpoint is not None,
         "--cells": cells != 1,
         "--metrics": metrics is not None,
+        "--follow": follow,
     }
     for option, given in sparks_own.items():
         if runner == "local" and given:
@@ -229,6 +242,7 @@ def run(
         checkpoint=checkpoint,
         cells=cells,
         metrics=metrics,
+        follow=follow,
     )
     read = [query, *request.streams.values()]
     keep_apart("--out", out, read)

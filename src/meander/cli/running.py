@@ -45,6 +45,7 @@ class Request:
     checkpoint: str | None = None
     cells: int = 1
     metrics: str | None = None
+    follow: bool = False
 
 
 def streams_read(query: RegularQuery) -> list[str]:
@@ -68,7 +69,7 @@ def run_on_spark(request: Request) -> None:
         {"query": request.out},
         rejects=request.rejects,
         metrics=request.metrics,
-        follow=any(path.startswith("kafka://") for path in request.streams.values()),
+        follow=request.follow or any(path.startswith("kafka://") for path in request.streams.values()),
         paths=request.paths,
         mode=request.mode,
         lateness=request.lateness,
@@ -105,7 +106,9 @@ def run_in_process(request: Request) -> None:
     for name, path in request.streams.items():
         if path.startswith("kafka://"):
             raise ArgumentError(f"{name} comes from Kafka", hint="Kafka needs --runner spark")
-    chosen = plan_query(request.query, plan=request.plan, demand=request.demand)
+    chosen = plan_query(
+        request.query, plan=request.plan, path_operator=request.path_operator, demand=request.demand
+    )
     physical = build(chosen, path_operator=request.path_operator, paths=request.paths)
     batch_rows = request.batch_rows or BATCH_ROWS
     sources = {
@@ -120,7 +123,7 @@ def run_in_process(request: Request) -> None:
     with ExitStack() as open_files:
         # Rejects first: what cannot be written is then known before the file of answers is begun.
         rejected = open_files.enter_context(open_rejects(request.rejects)) if request.rejects else None
-        sink = open_files.enter_context(open_sink(request.out))
+        sink = open_files.enter_context(open_sink(request.out, (physical.results[0].arity, request.paths)))
         open_files.callback(progress.clear)
 
         def note(dataflow: Dataflow, edges: int, rejects: int) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, first_rows
+from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, first_rows, more_rows
 from meander.dataflow.path import automaton_arrays
 from meander.dataflow.state import Array, Store
 from meander.kernels.closure import (
@@ -175,14 +175,16 @@ class ClosureShare:
                 self.out,
                 cursor,
             )
-            done = int(cursor[OUT])
             if status == DONE:
-                return first_rows(self.out, done)
+                return first_rows(self.out, int(cursor[OUT]))
             if status == FULL_OUTPUT:
-                grown = empty_rows(2 * self.out.ts.size + self._get("staged").shape[0])
-                for column, old in zip(grown, self.out, strict=True):
-                    column[:done] = old[:done]
-                self.out = grown
+                with self.lock:
+                    self.out = more_rows(
+                        self.out,
+                        2 * self.out.ts.size + self._get("staged").shape[0],
+                        self.store,
+                        self.prefix + "output",
+                    )
             elif status == FULL_SCRATCH:
                 self._grow_places()
             else:

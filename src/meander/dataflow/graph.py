@@ -55,6 +55,15 @@ def first_rows(rows: Rows, count: int) -> Rows:
     return Rows(*(column[:count] for column in rows))
 
 
+def more_rows(rows: Rows, length: int, store: Store, name: str) -> Rows:
+    """The same tuples with room for `length`, which counts as memory of the store under `name`."""
+    store.count_buffer(name, length * sum(column.itemsize for column in rows))
+    grown = empty_rows(length)
+    for column, old in zip(grown, rows, strict=True):
+        column[: old.size] = old
+    return grown
+
+
 NO_ROWS = empty_rows(0)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meander.dataflow.graph import WindowGraph, empty_rows, first_rows
+from meander.dataflow.graph import WindowGraph, empty_rows, first_rows, more_rows
 from meander.dataflow.state import Array, Store
 from meander.kernels.forest import NODES, Automaton, Forest, Queue, pack_nodes, relink_nodes
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEEDS_LINKS, Rows
@@ -162,11 +162,7 @@ class TreePathOperator:
             if status == DONE:
                 return first_rows(self.out, int(cursor[OUT]))
             if status == FULL_OUTPUT:
-                self.store.count_buffer("output", 2 * sum(column.nbytes for column in self.out))
-                grown = empty_rows(2 * self.out.ts.size)
-                for column, old in zip(grown, self.out, strict=True):
-                    column[: old.size] = old
-                self.out = grown
+                self.out = more_rows(self.out, 2 * self.out.ts.size, self.store, "output")
             elif status == FULL_TABLE:
                 self._make_room(rows)
             elif status == FULL_SCRATCH:

@@ -167,11 +167,13 @@ class ParquetSink(Sink):
     """One Parquet file.
 
     Its vertices are integers for as long as all are. The first string among them makes all of them strings:
-    what was written before is then written once more.
+    what was written before is then written once more. Without answers it has the columns of the `usual` shape:
+    the arity, and whether there are paths.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, usual: tuple[int, bool] = (2, False)) -> None:
         self.path = path
+        self.usual = usual
         self.rows = 0
         self._draft = path.with_name(f".{path.name}.draft")
         self._shape: tuple[int, bool] | None = None
@@ -202,7 +204,7 @@ class ParquetSink(Sink):
             self._flush()
 
     def _schema(self) -> pa.Schema:
-        arity, paths = self._shape if self._shape is not None else (2, False)
+        arity, paths = self._shape if self._shape is not None else self.usual
         return answer_schema(arity, paths=paths, vertex=STRINGS if self._vertex is None else self._vertex)
 
     def _flush(self) -> None:
@@ -246,8 +248,9 @@ def _shape_words(arity: int, paths: bool) -> str:
 class FolderSink(Sink):
     """A folder of Parquet files `part-000000000.parquet` and so on, each with a limited number of records."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, usual: tuple[int, bool] = (2, False)) -> None:
         self.path = path
+        self.usual = usual
         with writing(path, ArgumentError):
             path.mkdir(parents=True, exist_ok=True)
             if any(path.glob("part-*.parquet")):
@@ -258,7 +261,7 @@ class FolderSink(Sink):
         self._part = self._next_part()
 
     def _next_part(self) -> ParquetSink:
-        return ParquetSink(self.path / f"part-{self._number:09}.parquet")
+        return ParquetSink(self.path / f"part-{self._number:09}.parquet", self.usual)
 
     def write(self, answers: Answers) -> None:
         if self._part.rows >= PART_ROWS:
@@ -296,8 +299,8 @@ class RejectSink:
         self.close()
 
 
-def open_sink(place: str) -> Sink:
-    """The sink that an `--out` path means."""
+def open_sink(place: str, usual: tuple[int, bool] = (2, False)) -> Sink:
+    """The sink that an `--out` path means; `usual` are the arity of the answers, and whether they have paths."""
     if place == "-":
         return JsonlSink(StandardOutput())
     if place.startswith("kafka://"):
@@ -306,11 +309,11 @@ def open_sink(place: str) -> Sink:
         )
     path = Path(place)
     if path.is_dir() or path.suffix == "":
-        return FolderSink(path)
+        return FolderSink(path, usual)
     if path.name.endswith((".jsonl", ".jsonl.gz")):
         return JsonlSink(line_file(path))
     if path.suffix == ".parquet":
-        return ParquetSink(path)
+        return ParquetSink(path, usual)
     raise ArgumentError(f"the ending of {place} says nothing of its format\n{ENDINGS_HINT}")
 
 

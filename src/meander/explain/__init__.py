@@ -27,11 +27,19 @@ def explain(
     views: Mapping[str, RegularQuery] | None = None,
     plan: int | None = None,
     path_operator: str = "auto",
+    demand: bool = True,
     cells: int = 1,
 ) -> str:
     """The explanation of a query as text: of one stage, or of all with the state held and the warnings."""
     explanation = Explanation(
-        text, unit=unit, language=language, views=views, plan=plan, path_operator=path_operator, cells=cells
+        text,
+        unit=unit,
+        language=language,
+        views=views,
+        plan=plan,
+        path_operator=path_operator,
+        demand=demand,
+        cells=cells,
     )
     return as_text(sections(explanation, stage))
 

@@ -14,7 +14,7 @@ from meander.explain.physical import draw_physical, physical_plan, staged_plan
 from meander.explain.sections import Section, counted, indent
 from meander.explain.state import state_held
 from meander.explain.warnings import warnings_of
-from meander.physical.plan import PhysicalPlan
+from meander.physical.plan import HEEDING, PhysicalPlan
 from meander.physical.printing import describe, describe_stages
 from meander.rewrite import choose, enumerate_plans, pass_demand, simplify
 from meander.rewrite.choice import cost
@@ -45,9 +45,11 @@ class Explanation:
         views: Mapping[str, RegularQuery] | None = None,
         plan: int | None = None,
         path_operator: str = "auto",
+        demand: bool = True,
         cells: int = 1,
     ) -> None:
         self.text = text
+        self.demand = demand
         self.cells = cells
         self.unit = unit
         self.plan = plan
@@ -93,6 +95,8 @@ class Explanation:
     @cached_property
     def told(self) -> dict[str, Plan]:
         """The plans to run, with what closures are asked for."""
+        if not self.demand or self.path_operator not in HEEDING:
+            return self.to_run
         return {result: pass_demand(plan) for result, plan in self.to_run.items()}
 
     @cached_property

@@ -494,7 +494,7 @@ def walk_block(
     counts = segment.counts
     states = automaton.settings[0]
     nullable = automaton.settings[1] >= 0
-    begin = counts[STAGED]
+    begin, unasked = counts[STAGED], counts[UNASKED]
     asked = demand.settings[KEPT_TO] != 0
     begin_block(places, bits, counts, block, nullable)
     if asked:
@@ -511,5 +511,5 @@ def walk_block(
         )
         if status == DONE:
             return DONE
-    counts[STAGED] = begin
+    counts[STAGED], counts[UNASKED] = begin, unasked
     return FULL_OUTPUT

@@ -50,25 +50,11 @@ from meander.kernels.closure_flow import (
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.jit import Array, kernel
 from meander.kernels.paths import is_root
-from meander.kernels.pattern import MergedRows
-
-FOREVER = 2**62
+from meander.kernels.pattern import FOREVER, MergedRows
 
 # Places in `cursor`.
-NEXT_ROW, OUT, PHASE, BLOCK, CUT_TIME, LAST, KIND, TIME, SPLIT, STEPS, BLOCKS = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-)
-CURSOR = 11
+NEXT_ROW, OUT, PHASE, BLOCK, CUT_TIME, LAST, KIND, TIME, SPLIT = 0, 1, 2, 3, 4, 5, 6, 7, 8
+CURSOR = 9
 # Phases of a step.
 START, BUILD, FLOW, FINISH = 0, 1, 2, 3
 # Kinds of a step.
@@ -366,7 +352,6 @@ def walk_segments(
                 return FULL_SCRATCH
             cursor[PHASE], cursor[BLOCK] = FLOW, 0
             counts[STAGED] = 0
-            cursor[STEPS] += 1
         if cursor[PHASE] == FLOW:
             last = cursor[LAST] - cursor[NEXT_ROW]
             split = cursor[SPLIT] if asked.settings[1] else 0
@@ -387,7 +372,6 @@ def walk_segments(
                 if status != DONE:
                     return FULL_TABLE
                 cursor[BLOCK] += 1
-                cursor[BLOCKS] += 1
             if automaton.settings[1] >= 0 and asked.share[0] == 0:
                 if counts[STAGED] + 2 * counts[CHANGED] > staged.shape[0]:
                     return FULL_TABLE

@@ -21,7 +21,7 @@ from meander.kernels.jit import Array, kernel
 UNCHANGED = -1  # stamp of a row that this batch has not changed: before every instant
 
 # Places in `Graph.counts`.
-ROWS, UNDONE, VERTICES = 0, 1, 2
+ROWS, UNDONE = 0, 1
 
 # What a kernel says when it stops: nothing more to do, or what it needs more room in (or needs at all).
 DONE, FULL_GRAPH, FULL_OUTPUT, FULL_TABLE, FULL_SCRATCH, NEEDS_LINKS = 0, 1, 2, 3, 4, 5

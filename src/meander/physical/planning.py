@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from meander.algebra.nodes import Path
 from meander.algebra.translate import path_results, result_labels, translate
 from meander.errors import ArgumentError
-from meander.physical.plan import QueryPlan
+from meander.physical.plan import HEEDING, QueryPlan
 from meander.rewrite import choose, enumerate_plans, pass_demand
 from meander.syntax import parse
 from meander.syntax.query import RegularQuery
@@ -20,11 +20,12 @@ def plan_query(
     unit: str = "s",
     plan: int | None = None,
     views: Mapping[str, RegularQuery] | None = None,
+    path_operator: str = "auto",
     demand: bool = True,
 ) -> list[QueryPlan]:
     """The plan of each result of a query: number `plan` of the equivalent ones, or the one of least cost.
 
-    With `demand`, closures that are only probed are told what for.
+    With `demand`, closures that are only probed are told what for, where `path_operator` heeds that.
     """
     regular = parse(query, unit=unit, views=views) if isinstance(query, str) else query
     labels = result_labels(regular)
@@ -39,7 +40,7 @@ def plan_query(
                 "hint: `meander explain --stage plans` lists them"
             )
         taken, proving = plans[number], proofs[head] or ()
-        if demand:
+        if demand and path_operator in HEEDING:
             taken, proving = pass_demand(taken), tuple(map(_pass_demand_below, proving))
         chosen.append(QueryPlan(name, head, labels[head], taken, proving))
     return chosen

@@ -9,6 +9,8 @@ holds (the longest window of each stream before) and those to come; of a stream 
 earlier than that time are too late. A query may be left out, and its sink stays as it is; it cannot come back under
 its name, because what it missed cannot be made up for.
 
+Spark knows the sources that it reads itself (Kafka, streaming DataFrames) by their number: those stay the same.
+
 With several cells each has no more of the window than its share reads: there the queries have to be the same, and a
 plan that sends other edges between cells is refused.
 """
@@ -35,16 +37,22 @@ class Named(Protocol):
 
 
 def meaning_of(
-    queries: Sequence[Named], mode: str, cells: int, time_unit: str, exchanges: str = ""
+    queries: Sequence[Named],
+    mode: str,
+    cells: int,
+    time_unit: str,
+    exchanges: str = "",
+    frames: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What must not change under a checkpoint: each query's meaning, how its answers are told, and what cells send
-    each other."""
+    """What must not change under a checkpoint: each query's meaning, how its answers are told, what cells send
+    each other, and which streams Spark reads itself."""
     return {
         "queries": {query.name: to_datalog(query.regular) for query in queries},
         "mode": mode,
         "cells": cells,
         "time_unit": time_unit,
         "exchanges": exchanges,
+        "frames": list(frames),
     }
 
 
@@ -91,7 +99,17 @@ def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
             "read then; now it would read others\n"
             "hint: with several cells a run goes on with the same queries, --plan and --paths, or a new checkpoint"
         )
+    if known.get("frames", meaning["frames"]) != meaning["frames"]:
+        raise StateError(
+            f"the checkpoint {folder.parent} has {_sources(known['frames'])}, and now there would be "
+            f"{_sources(meaning['frames'])}\n"
+            "hint: queries that read other streams of Kafka, or other streaming DataFrames, need a new checkpoint"
+        )
     return str(known["run"])
+
+
+def _sources(frames: Sequence[str]) -> str:
+    return f"{', '.join(frames) or 'no stream'} as read by Spark"
 
 
 def note_queries(folder: Path, meaning: dict[str, Any]) -> None:

@@ -68,6 +68,11 @@ class Source:
     bounded: bool = False
 
     @property
+    def by_spark(self) -> bool:
+        """Whether Spark reads it: files, and what does not grow, are read by Meander."""
+        return self.place.startswith("kafka://") or (self.frame is not None and self.frame.isStreaming)
+
+    @property
     def has_integers(self) -> bool:
         """Whether all vertices are integers, by the types of the columns."""
         if self.frame is None:
@@ -144,12 +149,14 @@ class Session:
         self.sources: dict[str, Source] = {}
         self.queries: dict[str, Query] = {}
         self.runs: list[Run] = []
+        self._sinks: list[str] = []
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session; a local one is started when it is first needed, and knows Kafka where a stream does."""
+        """The Spark session; a local one is started when it is first needed, with Kafka where a stream or sink is."""
         if self._spark is None:
-            kafka = any(source.place.startswith("kafka://") for source in self.sources.values())
+            places = [*(source.place for source in self.sources.values()), *self._sinks]
+            kafka = any(place.startswith("kafka://") for place in places)
             self._spark = local_spark(**(connector_settings() if kafka else {}))
             check_settings(self._spark)
         return self._spark
@@ -227,11 +234,13 @@ class Session:
                 f"a sink is for {unknown[0]}, and no query has that name: there are {', '.join(self.queries)}"
             )
         asked = Options(**options)
+        self._sinks += [str(sink) for sink in (sinks or {}).values()]
         staged = self._staged(chosen, asked)
         physical = staged.last
         place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
         own = place / "meander"
-        meaning = meaning_of(chosen, asked.mode, asked.cells, self.time_unit, staged.exchanges)
+        frames = [name for name in staged.streams if name in self.sources and self.sources[name].by_spark]
+        meaning = meaning_of(chosen, asked.mode, asked.cells, self.time_unit, staged.exchanges, frames)
         run_id = check_checkpoint(own, meaning)
         self._check_ended(own, staged.streams)
         opened: dict[str, Sink | SparkSink] = {}
@@ -285,7 +294,12 @@ class Session:
             one
             for query in queries
             for one in plan_query(
-                query.regular, name=query.name, unit=self.time_unit, plan=query.plan, demand=demand
+                query.regular,
+                name=query.name,
+                unit=self.time_unit,
+                plan=query.plan,
+                path_operator=options.path_operator,
+                demand=demand,
             )
         ]
         return build_stages(plans, options.cells, path_operator=options.path_operator, paths=options.paths)
