@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import strategies as st
 
-from meander.dataflow import auto
+from meander.dataflow import auto, closure, graph
 from oracle import Edge
 from querytext import (
     Alt,
@@ -102,9 +102,14 @@ def once_in(draw: st.DrawFn, count: int) -> bool:
 
 @contextmanager
 def restless(seed: int = 7) -> Iterator[None]:
-    """While `auto` moves between its operators at random."""
+    """While `auto` moves between its operators at random, tables are full at once, rows get other numbers, and what
+    the closure knows of earlier segments may be too large to be kept."""
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
+        for table in ("LEAST_PLACES", "LEAST_EDGES"):
+            patch.setattr(closure, table, chance.choice((1, getattr(closure, table))))
+        patch.setattr(closure, "MOST_LEVELS", chance.choice((0, 4 * closure.CHUNK, closure.MOST_LEVELS)))
+        patch.setattr(graph, "LEAST_ROWS", chance.choice((1, graph.LEAST_ROWS)))
         patch.setattr(auto, "PART", 2)
         patch.setattr(auto.AutoPathOperator, "_wanted", lambda *_: chance.randrange(2))
         yield

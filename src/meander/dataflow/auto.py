@@ -186,6 +186,7 @@ class AutoPathOperator:
         forest.counts[NODES] = 0
         relink_nodes(forest, int(self.tree.automaton.settings[0]))
         if self.chosen[0] == CLOSURE:
+            self.closure.forget()
             return NO_ROWS
         graph = self.graph.graph
         valid = np.flatnonzero(self._valid(upto))

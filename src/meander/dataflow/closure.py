@@ -44,7 +44,28 @@ from meander.kernels.closure import (
     find_rows,
 )
 from meander.kernels.closure_flow import BOTH, HAVE_COLUMNS, STAGED_COLUMNS, Bits
-from meander.kernels.closure_walk import CURSOR, CUT_TIME, END_COLUMNS, OUT, Asked, walk_segments
+from meander.kernels.closure_matrix import (
+    CHUNK,
+    MATRIX_COUNTS,
+    MATRIX_EDGE,
+    MATRIX_PLACE,
+    OFF,
+    READY,
+    SHORT,
+    SHORT_COLUMNS,
+    SHORT_EDGES,
+    SHORT_PLACES,
+    Matrix,
+)
+from meander.kernels.closure_walk import (
+    CURSOR,
+    CUT_TIME,
+    END_COLUMNS,
+    FULL_MATRIX,
+    OUT,
+    Asked,
+    walk_segments,
+)
 from meander.kernels.forest import Automaton
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
 from meander.kernels.pattern import MergedRows
@@ -53,6 +74,7 @@ from meander.physical.plan import PathOp
 LEAST_PLACES = 256
 LEAST_EDGES = 256
 LEAST_STAGED = 1024
+MOST_LEVELS = 1 << 24  # by place and root; each takes six bytes
 
 # By name: type, columns.
 _BY_PLACE: dict[str, tuple[type, int]] = {
@@ -120,6 +142,19 @@ class ClosureShare:
         self._array("ends", 0, np.int64, END_COLUMNS)
         self._array("slots", 1, np.int64)
         self._array("cursor", CURSOR, np.int64)
+        for table in ("level", "before", "since"):
+            self._array(table, 0, np.uint16, 0)
+        self._array("answer", 3, np.uint16, 0)
+        self._array("matrix place", 0, np.int32, MATRIX_PLACE)
+        self._array("dirty", 0, np.int64, 2)
+        self._array("matrix edge", 0, np.int32, MATRIX_EDGE)
+        self._array("edge_of", 0, np.int32, max(1, int(np.diff(moves.begin).max(initial=0))))
+        self._array("matrix number", 0, np.int32)
+        self._array("column", 0, np.int32)
+        self._array("column_of", 0, np.int32)
+        self._array("matrix", MATRIX_COUNTS, np.int64)
+        self.packed = graph.packed
+        self.most_edges = 0  # so many valid edges were too many for the matrix
         self.out = empty_rows(LEAST_STAGED)
         self.bind()
 
@@ -140,10 +175,30 @@ class ClosureShare:
         self.segment = Segment(get("row"), get("exp"), get("lists"), get("counts"))
         self.places = Places(get("number"), get("place"), get("edge"), get("out"))
         self.bits = Bits(get("have"), get("fresh"), get("timed"), get("asked"))
+        self.matrix = Matrix(
+            get("level"),
+            get("before"),
+            get("since"),
+            get("answer"),
+            get("matrix place"),
+            get("dirty"),
+            get("matrix edge"),
+            get("edge_of"),
+            get("matrix number"),
+            get("column"),
+            get("column_of"),
+            get("matrix"),
+        )
+
+    def forget(self) -> None:
+        """What was known of the segments before is not so any more."""
+        self.matrix.counts[READY] = 0
 
     def reserve_vertices(self, capacity: int) -> None:
         states = int(self.moves.settings[0])
         self._grow("number", capacity * states, -1)
+        self._grow("matrix number", capacity * states, -1)
+        self._grow("column_of", capacity, -1)
         if self.moves.settings[1] >= 0:
             self._grow("ends", capacity, -1)
         if self._get("demand")[DEMANDED] >= 0:
@@ -166,6 +221,7 @@ class ClosureShare:
                 self.segment,
                 self.places,
                 self.bits,
+                self.matrix,
                 self._get("staged"),
                 self._get("ends"),
                 self._get("slots"),
@@ -187,6 +243,8 @@ class ClosureShare:
                     )
             elif status == FULL_SCRATCH:
                 self._grow_places()
+            elif status == FULL_MATRIX:
+                self._grow_matrix(changed.valid.size + changed.rows.ts.size)
             else:
                 assert status == FULL_TABLE
                 self._grow("staged", 2 * self._get("staged").shape[0] + 2 * changed.rows.ts.size)
@@ -199,6 +257,7 @@ class ClosureShare:
             self._grow("row", 2 * total)
             self._grow("exp", 2 * total)
             self._array("lists", LISTS, np.int32, 2 * total)
+            self._grow("edge_of", 2 * total, -1)
         self._grow("slots", min(changed.rows.ts.size, MOST_SEGMENT_ROWS) + 2)
         self.bind()
         row, exp, lists, counts = self.segment
@@ -214,6 +273,36 @@ class ClosureShare:
         cursor = self._get("cursor")
         cursor[:] = 0
         cursor[CUT_TIME] = -1
+        if self.graph.packed != self.packed:
+            self.packed = self.graph.packed
+            self.forget()
+        if changed.valid.size < self.most_edges // 2:
+            self.matrix.counts[OFF] = self.most_edges = 0
+
+    def _grow_matrix(self, edges: int) -> None:
+        """Room for what is short, with what is there; no matrix at all where that would be too large."""
+        counts = self.matrix.counts
+        short = int(counts[SHORT])
+        held_places, held_columns = self.matrix.level.shape
+        places = max(2 * held_places, LEAST_PLACES) if short & SHORT_PLACES else held_places
+        columns = max(2 * held_columns, LEAST_PLACES) if short & SHORT_COLUMNS else held_columns
+        columns = -(-columns // CHUNK) * CHUNK
+        if places * columns > MOST_LEVELS:
+            counts[OFF], counts[READY] = 1, 0
+            self.most_edges = edges
+            return
+        if places > held_places or columns > held_columns:
+            level = self.matrix.level
+            for table in ("level", "before", "since"):
+                self._array(table, places, np.uint16, columns)
+            self._get("level")[:held_places, :held_columns] = level
+            self._array("answer", 3, np.uint16, columns)
+            self._grow("column", columns)
+            self._grow("matrix place", places)
+            self._grow("dirty", places)
+        if short & SHORT_EDGES:
+            self._grow("matrix edge", max(2 * self.matrix.edge.shape[0], LEAST_EDGES))
+        self.bind()
 
     def _grow_places(self) -> None:
         """Places and edges at once: either may have been what was short."""
@@ -270,8 +359,13 @@ class ClosureOperator:
 
     def bind(self) -> None:
         self.clock = self.store.arrays["clock"]
+        self.forget()
+
+    def forget(self) -> None:
+        """What was known is not so any more: state was restored, or another operator took rows in."""
         for share in self.shares:
             share.bind()
+            share.forget()
 
     @property
     def rows(self) -> int:

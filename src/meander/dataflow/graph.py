@@ -73,6 +73,7 @@ class WindowGraph:
     def __init__(self, store: Store, links: Sequence[Links]) -> None:
         self.store = store
         self.relations = len(links)
+        self.packed = 0  # how often rows have got other numbers
         for column, dtype in _ROW_COLUMNS.items():
             store.array(column, LEAST_ROWS, dtype)
         for column in _PLACE_COLUMNS:
@@ -95,6 +96,7 @@ class WindowGraph:
         counts = self.graph.counts
         if counts[ROWS_AT] > 2 * counts[KEPT] + LEAST_ROWS:
             pack_rows(self.graph, horizon)
+            self.packed += 1
             counts[KEPT] = counts[ROWS_AT]
 
     def reserve_vertices(self, capacity: int) -> None:

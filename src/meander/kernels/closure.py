@@ -27,7 +27,9 @@ from meander.kernels.pattern import MergedRows
 
 WORDS = 8
 ROOTS = 64 * WORDS  # roots a block: one bit each
-MOST_SEGMENT_ROWS = 65_535  # a row's place in its segment fits 16 bits
+MOST_SEGMENT_ROWS = (
+    65_534  # a row's place in its segment fits 16 bits, and so do one before and one after all
+)
 
 # Flags of a place: it reaches a changed edge; it is reached over one; it keeps answers that may change; it reaches
 # a place that bears on those.

@@ -47,16 +47,26 @@ from meander.kernels.closure_flow import (
     Bits,
     walk_block,
 )
+from meander.kernels.closure_matrix import (
+    OFF,
+    READY,
+    UNUSABLE,
+    Matrix,
+    grow_matrix,
+    settle_matrix,
+    stage_matrix,
+)
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.jit import Array, kernel
 from meander.kernels.paths import is_root
 from meander.kernels.pattern import FOREVER, MergedRows
 
 # Places in `cursor`.
-NEXT_ROW, OUT, PHASE, BLOCK, CUT_TIME, LAST, KIND, TIME, SPLIT = 0, 1, 2, 3, 4, 5, 6, 7, 8
-CURSOR = 9
+NEXT_ROW, OUT, PHASE, BLOCK, CUT_TIME, LAST, KIND, TIME, SPLIT, KNOWN_BEFORE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+CURSOR = 10
 # Phases of a step.
 START, BUILD, FLOW, FINISH = 0, 1, 2, 3
+FULL_MATRIX = 8
 # Kinds of a step.
 GROW, CUT, EXPIRE = 0, 1, 2
 
@@ -319,6 +329,7 @@ def walk_segments(
     segment: Segment,
     places: Places,
     bits: Bits,
+    matrix: Matrix,
     staged: Array,
     ends: Array,
     slots: Array,
@@ -330,8 +341,8 @@ def walk_segments(
 ) -> int:
     """Walk a batch of changes, then let time advance to `upto`.
 
-    Returns DONE, or what is full: FULL_SCRATCH for places, FULL_TABLE for what is staged, FULL_OUTPUT; called
-    again with that room, it goes on where it stopped.
+    Returns DONE, or what is full: FULL_SCRATCH for places, FULL_MATRIX, FULL_TABLE for what is staged, FULL_OUTPUT;
+    called again with that room, it goes on where it stopped.
     """
     counts = segment.counts
     by_level = asked.settings[0] != 0
@@ -345,16 +356,35 @@ def walk_segments(
                 stamp_demand(segment, demand, cursor[TIME])
         hi_order = 1 - counts[CURRENT] if cursor[KIND] == GROW else counts[CURRENT]
         if cursor[PHASE] == BUILD:
-            status = build_places(
-                segment, places, automaton, asked.roots, asked.share, demand, hi_order, by_level
-            )
+            status = UNUSABLE
+            if (
+                by_level
+                and cursor[KIND] == GROW
+                and demand.settings[DEMANDED] < 0
+                and matrix.counts[OFF] == 0
+            ):
+                status = grow_matrix(segment, matrix, automaton, asked.roots, asked.share, cursor[TIME])
+                if status == FULL_SCRATCH:
+                    return FULL_MATRIX
+            cursor[KNOWN_BEFORE] = status == DONE
             if status != DONE:
-                return FULL_SCRATCH
+                matrix.counts[READY] = 0
+                status = build_places(
+                    segment, places, automaton, asked.roots, asked.share, demand, hi_order, by_level
+                )
+                if status != DONE:
+                    return FULL_SCRATCH
             cursor[PHASE], cursor[BLOCK] = FLOW, 0
             counts[STAGED] = 0
         if cursor[PHASE] == FLOW:
             last = cursor[LAST] - cursor[NEXT_ROW]
             split = cursor[SPLIT] if asked.settings[1] else 0
+            if cursor[KNOWN_BEFORE]:
+                if stage_matrix(segment, matrix, automaton, staged, last, split, cursor[TIME]) != DONE:
+                    return FULL_TABLE
+                settle_matrix(segment, matrix, automaton)
+                cursor[KNOWN_BEFORE] = 0
+                counts[ROOTED] = 0
             while cursor[BLOCK] * ROOTS < counts[ROOTED]:
                 status = walk_block(
                     segment,
