@@ -6,8 +6,9 @@ to the other between two instants, and no answer is left out. None is said twice
 demand and S-PATH, which does not, takes over: it says all that holds.
 
 What is measured are counts, never seconds: the same stream cut into the same batches takes the same turns. S-PATH
-pays for every pair that it hands out; the closure pays for every valid edge in every segment, whatever comes of it.
-Its price is low where a slide brings many edges and those join many pairs.
+pays for every pair that it hands out; the closure pays for every valid edge in every segment and for every batch,
+whatever comes of it. Its price is low where a slide brings many edges and those join many pairs, and lower where
+what it knows from one segment to the next is small enough to be kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meander.dataflow.closure import ClosureOperator
+from meander.dataflow.closure import ClosureOperator, could_be_kept
 from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows
 from meander.dataflow.path import LEAST_OUTPUT, TreePathOperator
 from meander.dataflow.state import Array, Store
@@ -25,8 +26,11 @@ from meander.kernels.graph import ROWS, Rows
 from meander.kernels.pattern import MergedRows
 from meander.physical.plan import PathOp
 
-# What a valid edge costs the closure in a segment, counted in pairs that S-PATH hands out.
+# What a valid edge costs the closure in a segment, counted in pairs that S-PATH hands out: where the closure starts
+# from nothing, and where it keeps what it knew before. Then what a batch costs it.
 EDGE_PRICE = 0.2
+KEPT_PRICE = 0.02
+BATCH_PRICE = 500
 # How much both must have cost together before they are weighed: small batches add up until then.
 ENOUGH = 20_000
 # The other operator must be this many times cheaper.
@@ -67,9 +71,9 @@ class AutoPathOperator:
             demanded=demanded,
             threads=threads,
         )
-        # [which, how often it has moved; since they were last weighed the pairs, and the segments (of trees) or edges
-        # walked (by the closure); the pairs and edges that were weighed]
-        self.chosen = store.array("chosen", 6, np.int64)
+        # [which, how often it has moved; since they were last weighed the pairs, the segments (of trees) or edges
+        # walked (by the closure), and the batches; the pairs and edges that were weighed]
+        self.chosen = store.array("chosen", 7, np.int64)
 
     def bind(self) -> None:
         self.tree.bind()
@@ -83,7 +87,7 @@ class AutoPathOperator:
     @property
     def choice(self) -> str:
         """What it has chosen, and why."""
-        which, moved, _, _, pairs, edges = (int(one) for one in self.chosen)
+        which, moved, _, _, _, pairs, edges = (int(one) for one in self.chosen)
         name = "closure" if which == CLOSURE else "s-path"
         if pairs + edges == 0:
             return f"{name}: too little seen to choose"
@@ -97,6 +101,7 @@ class AutoPathOperator:
         """The pairs whose largest expiry the changes of the inputs move."""
         outs = []
         begin = 0
+        self.chosen[4] += 1
         while self.chosen[0] == TREES and begin < rows.ts.size:
             end = self._part(rows.ts, begin)
             part = _between(rows, begin, end)
@@ -157,11 +162,16 @@ class AutoPathOperator:
         if self.chosen[0] == TREES:
             if pairs < ENOUGH / 2:
                 return TREES
-            edges *= int(np.count_nonzero(self._valid(upto)))
-        trees, closure = float(pairs), EDGE_PRICE * edges
+            valid = np.flatnonzero(self._valid(upto))
+            edges *= valid.size
+            kept = could_be_kept(self.graph.graph.exp[valid], upto)
+        else:
+            kept = self.closure.keeps
+        price = KEPT_PRICE if kept else EDGE_PRICE
+        trees, closure = float(pairs), price * edges + BATCH_PRICE * int(self.chosen[4])
         if trees + closure < ENOUGH:
             return int(self.chosen[0])
-        self.chosen[2:] = 0, 0, pairs, edges
+        self.chosen[2:] = 0, 0, 0, pairs, edges
         if self.chosen[0] == TREES:
             return CLOSURE if closure * MARGIN < trees else TREES
         return TREES if trees * MARGIN < closure else CLOSURE

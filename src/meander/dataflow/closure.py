@@ -24,6 +24,7 @@ from meander.kernels.closure import (
     EDGE_COLUMNS,
     END,
     FIRST,
+    HELD_ASKED,
     HI,
     LISTS,
     LO,
@@ -35,6 +36,7 @@ from meander.kernels.closure import (
     ROW_COLUMNS,
     SINCE,
     SRC,
+    STILL_ASKED,
     TRG,
     UNASKED,
     Demand,
@@ -46,6 +48,7 @@ from meander.kernels.closure import (
 from meander.kernels.closure_flow import BOTH, HAVE_COLUMNS, STAGED_COLUMNS, Bits
 from meander.kernels.closure_matrix import (
     CHUNK,
+    LATEST,
     MATRIX_COUNTS,
     MATRIX_EDGE,
     MATRIX_PLACE,
@@ -270,6 +273,9 @@ class ClosureShare:
         valid = changed.valid
         lists[0, : valid.size] = valid[np.argsort(changed.expiries[valid], kind="stable")]
         counts[[CURRENT, FIRST, END, UNASKED]] = 0, 0, valid.size, 0
+        still_asked = changed.asked[changed.expiries[changed.asked] > 0]
+        lists[STILL_ASKED, : still_asked.size] = still_asked
+        counts[HELD_ASKED] = still_asked.size
         cursor = self._get("cursor")
         cursor[:] = 0
         cursor[CUT_TIME] = -1
@@ -373,6 +379,11 @@ class ClosureOperator:
         return 0
 
     @property
+    def keeps(self) -> bool:
+        """Whether what was known of the last segment is kept."""
+        return all(share.matrix.counts[READY] for share in self.shares)
+
+    @property
     def unasked(self) -> int:
         """How many pairs of the last batch nobody asked for."""
         return sum(int(share.segment.counts[UNASKED]) for share in self.shares)
@@ -420,6 +431,15 @@ class ClosureOperator:
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""
+
+
+def could_be_kept(expiries: Array, time: int) -> bool:
+    """Whether the matrix of edges with these expiries, of which none is past, would fit."""
+    if expiries.size == 0 or expiries.size**2 > MOST_LEVELS:
+        return False
+    latest = int(expiries.max())
+    unit = int(np.gcd.reduce(latest - expiries)) or 1
+    return (latest - time) // unit < LATEST
 
 
 def merge_rows(parts: Sequence[Rows]) -> Rows:

@@ -37,8 +37,9 @@ BEFORE, BEYOND, MOVED, TOWARDS = 1, 2, 4, 8
 
 # Places in `Segment.counts`.
 CURRENT, FIRST, END, NEXT_END, CHANGED, PLACES, EDGES, LOWERED, ROOTED, STAGED = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-NEWLY_ASKED, UNASKED = 10, 11  # pairs that are asked for from this segment on; pairs that nobody asked for
-COUNTS = 12
+# Pairs that are asked for from this segment on; pairs that nobody asked for; rows of the demand that are valid.
+NEWLY_ASKED, UNASKED, HELD_ASKED = 10, 11, 12
+COUNTS = 13
 
 # Columns of `Segment.row`: the edge, where in the segment it became valid (-1: before), whether it changes.
 RELATION, SRC, TRG, SINCE, MARKED = 0, 1, 2, 3, 4
@@ -46,9 +47,9 @@ ROW_COLUMNS = 5
 # Columns of `Segment.exp`: both are the expiry itself where nothing is under way.
 LO, HI = 0, 1
 # Lists of `Segment.lists`: valid rows by expiry, before and after the changes (which is which: CURRENT), the
-# changed rows, two to work in, and the rows of the demand that are new.
-CHANGES, SORTING, SPARE, ASKED = 2, 3, 4, 5
-LISTS = 6
+# changed rows, two to work in, the rows of the demand that are new, and those that are valid.
+CHANGES, SORTING, SPARE, ASKED, STILL_ASKED = 2, 3, 4, 5, 6
+LISTS = 7
 
 # Columns of `Places.place`: vertex * states + state; flags; the place that keeps the answer bits of the vertex,
 # or -1 (not accepting); its lists of edges; then four that are lists or marks of their own.
@@ -172,14 +173,13 @@ def order_changes(segment: Segment, column: int, time: int) -> None:
 
 
 @kernel
-def stamp_demand(segment: Segment, demand: Demand, time: int) -> None:
-    """Stamp the vertices that are asked for in the segment that begins at `time`."""
+def stamp_demand(segment: Segment, demand: Demand) -> None:
+    """Stamp the vertices that are asked for in the segment."""
     demand.settings[STEP] += 1
-    for i in range(demand.row.size):
-        row = demand.row[i]
-        if segment.exp[row, HI] > time:
-            demand.stamp[segment.row[row, SRC], AS_ROOT] = demand.settings[STEP]
-            demand.stamp[segment.row[row, TRG], AS_TARGET] = demand.settings[STEP]
+    for i in range(segment.counts[HELD_ASKED]):
+        row = segment.lists[STILL_ASKED, i]
+        demand.stamp[segment.row[row, SRC], AS_ROOT] = demand.settings[STEP]
+        demand.stamp[segment.row[row, TRG], AS_TARGET] = demand.settings[STEP]
 
 
 @kernel

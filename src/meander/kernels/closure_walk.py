@@ -18,6 +18,7 @@ from meander.kernels.closure import (
     DEMANDED,
     END,
     FIRST,
+    HELD_ASKED,
     HI,
     KEPT_TO,
     LO,
@@ -30,6 +31,7 @@ from meander.kernels.closure import (
     SINCE,
     SRC,
     STAGED,
+    STILL_ASKED,
     TRG,
     Demand,
     Moves,
@@ -47,15 +49,8 @@ from meander.kernels.closure_flow import (
     Bits,
     walk_block,
 )
-from meander.kernels.closure_matrix import (
-    OFF,
-    READY,
-    UNUSABLE,
-    Matrix,
-    grow_matrix,
-    settle_matrix,
-    stage_matrix,
-)
+from meander.kernels.closure_growth import grow_matrix, settle_matrix, stage_demanded, stage_matrix
+from meander.kernels.closure_matrix import OFF, READY, UNUSABLE, Matrix
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.jit import Array, kernel
 from meander.kernels.paths import is_root
@@ -108,7 +103,21 @@ def take_asked(segment: Segment, row: int, exp: int, time: int, at: int) -> None
         segment.row[row, SINCE] = at
         segment.lists[ASKED, segment.counts[NEWLY_ASKED]] = row
         segment.counts[NEWLY_ASKED] += 1
+        segment.lists[STILL_ASKED, segment.counts[HELD_ASKED]] = row
+        segment.counts[HELD_ASKED] += 1
     segment.exp[row, HI] = exp
+
+
+@kernel
+def drop_asked(segment: Segment, time: int) -> None:
+    """Leave out the pairs that are asked for no more."""
+    kept = 0
+    for i in range(segment.counts[HELD_ASKED]):
+        row = segment.lists[STILL_ASKED, i]
+        if segment.exp[row, HI] > time:
+            segment.lists[STILL_ASKED, kept] = row
+            kept += 1
+    segment.counts[HELD_ASKED] = kept
 
 
 @kernel
@@ -125,6 +134,7 @@ def take_growth(
     counts = segment.counts
     begin = cursor[NEXT_ROW]
     time = rows.ts[begin]
+    drop_asked(segment, time)
     bound = FOREVER
     if counts[FIRST] < counts[END]:
         bound = segment.exp[first_row(segment), HI]
@@ -353,16 +363,11 @@ def walk_segments(
             cursor[PHASE] = BUILD
             demand.settings[KEPT_TO] = demand.settings[DEMANDED] >= 0 and cursor[KIND] == GROW
             if demand.settings[KEPT_TO]:
-                stamp_demand(segment, demand, cursor[TIME])
+                stamp_demand(segment, demand)
         hi_order = 1 - counts[CURRENT] if cursor[KIND] == GROW else counts[CURRENT]
         if cursor[PHASE] == BUILD:
             status = UNUSABLE
-            if (
-                by_level
-                and cursor[KIND] == GROW
-                and demand.settings[DEMANDED] < 0
-                and matrix.counts[OFF] == 0
-            ):
+            if by_level and cursor[KIND] == GROW and matrix.counts[OFF] == 0:
                 status = grow_matrix(segment, matrix, automaton, asked.roots, asked.share, cursor[TIME])
                 if status == FULL_SCRATCH:
                     return FULL_MATRIX
@@ -380,7 +385,11 @@ def walk_segments(
             last = cursor[LAST] - cursor[NEXT_ROW]
             split = cursor[SPLIT] if asked.settings[1] else 0
             if cursor[KNOWN_BEFORE]:
-                if stage_matrix(segment, matrix, automaton, staged, last, split, cursor[TIME]) != DONE:
+                if demand.settings[KEPT_TO]:
+                    status = stage_demanded(segment, matrix, automaton, staged, last, split, cursor[TIME])
+                else:
+                    status = stage_matrix(segment, matrix, automaton, staged, last, split, cursor[TIME])
+                if status != DONE:
                     return FULL_TABLE
                 settle_matrix(segment, matrix, automaton)
                 cursor[KNOWN_BEFORE] = 0

@@ -1,0 +1,487 @@
+"""How a segment changes the matrix: its edges are pushed over, and what gained is staged as answers.
+
+Pushing goes over chunks of columns, and only over those in which the source has gained since it was last pushed from.
+Rows of the segment that bring pairs are pushed along; over an old edge from a place without new pairs none can come.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meander.kernels.closure import (
+    CHANGED,
+    CHANGES,
+    CURRENT,
+    END,
+    FIRST,
+    FROM,
+    HELD_ASKED,
+    HI,
+    INVERSE,
+    LO,
+    RELATION,
+    SINCE,
+    SRC,
+    STAGED,
+    STILL_ASKED,
+    TRG,
+    UNASKED,
+    Moves,
+    Segment,
+)
+from meander.kernels.closure_flow import STAGED_EXP, STAGED_ROW, STAGED_SRC, STAGED_TRG
+from meander.kernels.closure_matrix import (
+    ALL,
+    BASE,
+    BROUGHT,
+    CHUNK,
+    CODE,
+    FIRST_OUT,
+    FRESH,
+    IN_ALL,
+    KEY,
+    LAST_BIT,
+    LATELY,
+    LISTED,
+    NEW,
+    NEXT,
+    NOT_YET,
+    OLD,
+    QUEUE,
+    READY,
+    SHORT,
+    TO,
+    TOUCH,
+    TOUCHED,
+    UNIT,
+    UNUSABLE,
+    WAITS,
+    WHEN,
+    Matrix,
+    choose_unit,
+    drop_edge,
+    fits_unit,
+    forget_matrix,
+    link_edge,
+    padded,
+    sweep_matrix,
+)
+from meander.kernels.graph import DONE, FULL_SCRATCH, FULL_TABLE
+from meander.kernels.jit import Array, kernel
+
+
+@kernel
+def touch_place(matrix: Matrix, place: int, now: int) -> int:
+    """Keep the levels of a place as they were before the segment."""
+    touch = matrix.place[place, TOUCH]
+    if touch < 0:
+        touch = matrix.counts[TOUCHED]
+        matrix.counts[TOUCHED] = touch + 1
+        matrix.place[place, TOUCH] = touch
+        matrix.place[place, FRESH] = 0
+        matrix.dirty[place, IN_ALL] = 0
+        matrix.place[touch, LISTED] = place
+        passed, zero, not_yet = np.uint16(now), np.uint16(0), np.uint16(NOT_YET)
+        for column in range(padded(matrix)):
+            level = matrix.level[place, column]
+            matrix.before[touch, column] = level
+            matrix.since[touch, column] = zero if level > passed else not_yet
+    return touch
+
+
+@kernel
+def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, timed: bool) -> int:
+    """Push the dirty chunks of an edge's source over it; the chunks in which its target gained.
+
+    `timed`: keep what was before the segment, and the rows that bring pairs.
+    """
+    place, level, since = matrix.place, matrix.level, matrix.since
+    target, brought = matrix.edge[edge, TO], matrix.edge[edge, BROUGHT]
+    if source == target:
+        return 0
+    limit, passed, row = np.uint16(matrix.edge[edge, CODE]), np.uint16(now), np.uint16(brought)
+    at, to = place[source, TOUCH], place[target, TOUCH]
+    # Over an old edge from a place without new pairs none can come.
+    dating = timed and (brought > 0 or place[source, FRESH] != 0)
+    gained = 0
+    for chunk in range(padded(matrix) // CHUNK):
+        bit = min(chunk, LAST_BIT)
+        if dirty >> bit & 1 == 0:
+            continue
+        begin = chunk * CHUNK
+        more = False
+        for i in range(CHUNK):
+            given = level[source, begin + i]
+            given = given if given < limit else limit
+            held = level[target, begin + i]
+            held = held if held > passed else passed
+            more = more | bool(given > held)
+        if more:
+            if timed and to < 0:
+                to = touch_place(matrix, target, now)
+            for i in range(CHUNK):
+                given = level[source, begin + i]
+                given = given if given < limit else limit
+                held = level[target, begin + i]
+                least = held if held > passed else passed
+                level[target, begin + i] = given if given > least else held
+        if dating and to >= 0:
+            earlier = False
+            for i in range(CHUNK):
+                when = since[at, begin + i]
+                when = when if when > row else row
+                earlier = earlier | (when < since[to, begin + i])
+            if earlier:
+                more = True
+                place[target, FRESH] = 1
+                for i in range(CHUNK):
+                    when = since[at, begin + i]
+                    when = when if when > row else row
+                    known = since[to, begin + i]
+                    since[to, begin + i] = when if when < known else known
+        if more:
+            gained |= 1 << bit
+    return gained
+
+
+@kernel
+def push_on(matrix: Matrix, now: int, size: int, timed: bool) -> None:
+    """Push from the places in the queue, and on, until nothing gains. Expired edges on the way are dropped."""
+    place, edges = matrix.place, matrix.edge
+    ring = place.shape[0]
+    head, tail = 0, (0 if size == ring else size)
+    while size > 0:
+        source = place[head, QUEUE]
+        head += 1
+        if head == ring:
+            head = 0
+        size -= 1
+        place[source, WAITS] = 0
+        dirty = matrix.dirty[source, LATELY]
+        matrix.dirty[source, LATELY] = 0
+        before = -1
+        edge = place[source, FIRST_OUT]
+        while edge >= 0:
+            following = edges[edge, NEXT]
+            if edges[edge, CODE] <= now:
+                drop_edge(matrix, source, before, edge)
+            else:
+                before = edge
+                gained = push_edge(matrix, source, edge, dirty, now, timed)
+                if gained:
+                    target = edges[edge, TO]
+                    matrix.dirty[target, LATELY] |= gained
+                    matrix.dirty[target, IN_ALL] |= gained
+                    if place[target, WAITS] == 0:
+                        place[target, WAITS] = 1
+                        place[tail, QUEUE] = target
+                        tail += 1
+                        if tail == ring:
+                            tail = 0
+                        size += 1
+            edge = following
+
+
+@kernel
+def build_matrix(
+    segment: Segment, matrix: Matrix, automaton: Moves, roots: Array, share: Array, time: int
+) -> int:
+    """Build all anew from the edges that are valid before the segment."""
+    counts = segment.counts
+    forget_matrix(matrix)
+    if not choose_unit(segment, matrix, time):
+        return UNUSABLE
+    base, unit = matrix.counts[BASE], matrix.counts[UNIT]
+    now = (time - base) // unit
+    order = counts[CURRENT]
+    at = counts[END] - 1
+    while at >= counts[FIRST]:
+        exp = segment.exp[segment.lists[order, at], LO]
+        if exp <= time:
+            at -= 1
+            continue
+        code = (exp - base) // unit
+        begin = at
+        while at >= counts[FIRST] and segment.exp[segment.lists[order, at], LO] == exp:
+            row = segment.lists[order, at]
+            relation = segment.row[row, RELATION]
+            for move in range(automaton.begin[relation], automaton.begin[relation + 1]):
+                if not link_edge(segment, matrix, automaton, roots, share, row, move, code, 0):
+                    return FULL_SCRATCH
+            at -= 1
+        size = 0
+        for i in range(begin, at, -1):
+            size = start_row(segment, matrix, automaton, segment.lists[order, i], now, size, False)
+        push_on(matrix, now, size, False)
+    matrix.counts[READY] = 1
+    return DONE
+
+
+@kernel
+def start_row(
+    segment: Segment, matrix: Matrix, automaton: Moves, row: int, now: int, size: int, timed: bool
+) -> int:
+    """Push over the edges of a row, and queue what gains; returns the size of the queue."""
+    states = automaton.settings[0]
+    relation = segment.row[row, RELATION]
+    for move in range(automaton.begin[relation], automaton.begin[relation + 1]):
+        tail = segment.row[row, TRG] if automaton.moves[move, INVERSE] else segment.row[row, SRC]
+        source = matrix.number[tail * states + automaton.moves[move, FROM]]
+        if timed:
+            touch_place(matrix, source, now)
+        edge = matrix.edge_of[row, move - automaton.begin[relation]]
+        gained = push_edge(matrix, source, edge, ALL, now, timed)
+        if gained:
+            target = matrix.edge[edge, TO]
+            matrix.dirty[target, LATELY] |= gained
+            matrix.dirty[target, IN_ALL] |= gained
+            if matrix.place[target, WAITS] == 0:
+                matrix.place[target, WAITS] = 1
+                matrix.place[size, QUEUE] = target
+                size += 1
+    return size
+
+
+@kernel
+def link_changes(segment: Segment, matrix: Matrix, automaton: Moves, roots: Array, share: Array) -> bool:
+    """Put the segment's rows among the edges; False: no room."""
+    base, unit = matrix.counts[BASE], matrix.counts[UNIT]
+    for i in range(segment.counts[CHANGED]):
+        row = segment.lists[CHANGES, i]
+        relation = segment.row[row, RELATION]
+        code = (segment.exp[row, HI] - base) // unit
+        for move in range(automaton.begin[relation], automaton.begin[relation + 1]):
+            if not link_edge(
+                segment, matrix, automaton, roots, share, row, move, code, segment.row[row, SINCE] + 1
+            ):
+                return False
+    return True
+
+
+@kernel
+def grow_matrix(
+    segment: Segment, matrix: Matrix, automaton: Moves, roots: Array, share: Array, time: int
+) -> int:
+    """Let the segment's rows in. DONE; UNUSABLE; or FULL_SCRATCH, where `counts` says what is short."""
+    counts = matrix.counts
+    counts[SHORT] = 0
+    if counts[READY] == 0 or not fits_unit(segment, matrix):
+        status = build_matrix(segment, matrix, automaton, roots, share, time)
+        if status != DONE:
+            forget_matrix(matrix)
+            return status
+    now = (time - counts[BASE]) // counts[UNIT]
+    if not link_changes(segment, matrix, automaton, roots, share):
+        if not sweep_matrix(matrix, automaton.settings[0], now):
+            return FULL_SCRATCH
+        counts[SHORT] = 0
+        if not link_changes(segment, matrix, automaton, roots, share):
+            return FULL_SCRATCH
+    size = 0
+    for i in range(segment.counts[CHANGED]):
+        size = start_row(segment, matrix, automaton, segment.lists[CHANGES, i], now, size, True)
+    push_on(matrix, now, size, True)
+    return DONE
+
+
+@kernel
+def moved_chunks(matrix: Matrix, automaton: Moves, vertex: int, first: int) -> int:
+    """The chunks in which an accepting place of a vertex gained; none where another touched place has its turn."""
+    states = automaton.settings[0]
+    moved = 0
+    for state in range(states):
+        place = matrix.number[vertex * states + state]
+        if automaton.accepting[state] and place >= 0 and matrix.place[place, TOUCH] >= 0:
+            if matrix.place[place, TOUCH] < first:
+                return 0
+            moved |= matrix.dirty[place, IN_ALL]
+    return moved
+
+
+@kernel
+def gather_answers(matrix: Matrix, automaton: Moves, vertex: int) -> None:
+    """The answers of a vertex, over all its accepting states."""
+    states = automaton.settings[0]
+    columns = padded(matrix)
+    first = True
+    for state in range(states):
+        place = matrix.number[vertex * states + state]
+        if not automaton.accepting[state] or place < 0:
+            continue
+        touch = matrix.place[place, TOUCH]
+        if first:
+            for column in range(columns):
+                matrix.answer[NEW, column] = matrix.level[place, column]
+            for column in range(columns):
+                matrix.answer[OLD, column] = (
+                    matrix.level[place, column] if touch < 0 else matrix.before[touch, column]
+                )
+            for column in range(columns):
+                matrix.answer[WHEN, column] = NOT_YET if touch < 0 else matrix.since[touch, column]
+            first = False
+            continue
+        for column in range(columns):
+            level = matrix.level[place, column]
+            held = matrix.answer[NEW, column]
+            matrix.answer[NEW, column] = level if level > held else held
+        if touch < 0:
+            for column in range(columns):
+                level = matrix.level[place, column]
+                held = matrix.answer[OLD, column]
+                matrix.answer[OLD, column] = level if level > held else held
+        else:
+            for column in range(columns):
+                level = matrix.before[touch, column]
+                held = matrix.answer[OLD, column]
+                matrix.answer[OLD, column] = level if level > held else held
+            for column in range(columns):
+                since = matrix.since[touch, column]
+                when = matrix.answer[WHEN, column]
+                matrix.answer[WHEN, column] = since if since < when else when
+
+
+@kernel
+def stage_pair(
+    staged: Array, at: int, source: int, target: int, exp: int, row: int, last: int, split: int
+) -> int:
+    """Stage an answer, in two where it must be split; returns where the next one goes (see `finish_block`)."""
+    staged[at, STAGED_SRC] = source
+    staged[at, STAGED_TRG] = target
+    staged[at, STAGED_ROW] = row
+    staged[at, STAGED_EXP] = exp
+    if row < last and 0 < split < exp:
+        staged[at, STAGED_EXP] = split
+        at += 1
+        staged[at, STAGED_SRC] = source
+        staged[at, STAGED_TRG] = target
+        staged[at, STAGED_ROW] = last
+        staged[at, STAGED_EXP] = exp
+    return at + 1
+
+
+@kernel
+def stage_matrix(
+    segment: Segment,
+    matrix: Matrix,
+    automaton: Moves,
+    staged: Array,
+    last: int,
+    split: int,
+    time: int,
+) -> int:
+    """Stage the answers that the segment has changed. On FULL_TABLE nothing is staged."""
+    counts = matrix.counts
+    states = automaton.settings[0]
+    nullable = automaton.settings[1] >= 0
+    base, unit = counts[BASE], counts[UNIT]
+    passed = np.uint16((time - base) // unit)
+    at = 0
+    for touch in range(counts[TOUCHED]):
+        key = matrix.place[matrix.place[touch, LISTED], KEY]
+        vertex = key // states
+        if not automaton.accepting[key % states]:
+            continue
+        moved = moved_chunks(matrix, automaton, vertex, touch)
+        if moved == 0:
+            continue
+        gather_answers(matrix, automaton, vertex)
+        for begin in range(0, padded(matrix), CHUNK):
+            if moved >> min(begin // CHUNK, LAST_BIT) & 1 == 0:
+                continue
+            gained = False
+            for i in range(CHUNK):
+                level, held = matrix.answer[NEW, begin + i], matrix.answer[OLD, begin + i]
+                gained = gained | (level > held)
+            if not gained:
+                continue
+            for column in range(begin, begin + CHUNK):
+                held, level = matrix.answer[OLD, column], matrix.answer[NEW, column]
+                if level <= held or level <= passed or (nullable and matrix.column[column] == vertex):
+                    continue
+                if at + 2 > staged.shape[0]:
+                    segment.counts[STAGED] = 0
+                    return FULL_TABLE
+                row = last if held > passed else int(matrix.answer[WHEN, column]) - 1
+                exp = base + int(level) * unit
+                at = stage_pair(staged, at, matrix.column[column], vertex, exp, row, last, split)
+    segment.counts[STAGED] = at
+    return DONE
+
+
+@kernel
+def stage_demanded(
+    segment: Segment,
+    matrix: Matrix,
+    automaton: Moves,
+    staged: Array,
+    last: int,
+    split: int,
+    time: int,
+) -> int:
+    """Stage the pairs that are asked for and changed, or newly asked for. On FULL_TABLE nothing is staged."""
+    counts = matrix.counts
+    states = automaton.settings[0]
+    base, unit = counts[BASE], counts[UNIT]
+    passed = (time - base) // unit
+    at = 0
+    for i in range(segment.counts[HELD_ASKED]):
+        asked = segment.lists[STILL_ASKED, i]
+        source, target = segment.row[asked, SRC], segment.row[asked, TRG]
+        column = matrix.column_of[source]
+        if column < 0 or (automaton.settings[1] >= 0 and source == target):
+            continue
+        old = level = 0
+        when = NOT_YET
+        for state in range(states):
+            place = matrix.number[target * states + state]
+            if automaton.accepting[state] and place >= 0:
+                touch = matrix.place[place, TOUCH]
+                level = max(level, int(matrix.level[place, column]))
+                if touch < 0:
+                    old = max(old, int(matrix.level[place, column]))
+                else:
+                    old = max(old, int(matrix.before[touch, column]))
+                    when = min(when, int(matrix.since[touch, column]))
+        newly = segment.row[asked, SINCE] >= 0
+        if level <= passed or (level == old and not newly):
+            continue
+        if at + 2 > staged.shape[0]:
+            segment.counts[STAGED] = 0
+            return FULL_TABLE
+        row = last
+        if old <= passed:
+            row = when - 1
+        elif newly:
+            row = 0
+        at = stage_pair(staged, at, source, target, base + level * unit, row, last, split)
+    segment.counts[STAGED] = at
+    segment.counts[UNASKED] += max(0, count_gains(matrix, automaton) - at)
+    return DONE
+
+
+@kernel
+def count_gains(matrix: Matrix, automaton: Moves) -> int:
+    """How many levels of accepting places the segment has raised."""
+    states = automaton.settings[0]
+    total = 0
+    for touch in range(matrix.counts[TOUCHED]):
+        place = matrix.place[touch, LISTED]
+        if automaton.accepting[matrix.place[place, KEY] % states]:
+            for column in range(padded(matrix)):
+                total += matrix.level[place, column] > matrix.before[touch, column]
+    return total
+
+
+@kernel
+def settle_matrix(segment: Segment, matrix: Matrix, automaton: Moves) -> None:
+    """The segment is over: what it brought is no longer new."""
+    for touch in range(matrix.counts[TOUCHED]):
+        matrix.place[matrix.place[touch, LISTED], TOUCH] = -1
+    matrix.counts[TOUCHED] = 0
+    for i in range(segment.counts[CHANGED]):
+        row = segment.lists[CHANGES, i]
+        relation = segment.row[row, RELATION]
+        for which in range(automaton.begin[relation + 1] - automaton.begin[relation]):
+            edge = matrix.edge_of[row, which]
+            if edge >= 0:
+                matrix.edge[edge, BROUGHT] = 0
