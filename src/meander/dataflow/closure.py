@@ -44,6 +44,7 @@ from meander.kernels.closure import (
     Places,
     Segment,
     find_rows,
+    merge_sorted,
 )
 from meander.kernels.closure_flow import BOTH, HAVE_COLUMNS, STAGED_COLUMNS, Bits
 from meander.kernels.closure_matrix import (
@@ -444,6 +445,9 @@ def could_be_kept(expiries: Array, time: int) -> bool:
 
 def merge_rows(parts: Sequence[Rows]) -> Rows:
     """Several outputs, each in order of time, as one."""
-    merged = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    order = np.argsort(merged.ts, kind="stable")
-    return Rows(*(column[order] for column in merged))
+    merged = parts[0]
+    for part in parts[1:]:
+        both = empty_rows(merged.ts.size + part.ts.size)
+        merge_sorted(merged, part, both)
+        merged = both
+    return merged
