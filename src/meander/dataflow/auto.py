@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meander.dataflow.closure import ClosureOperator, could_be_kept
+from meander.dataflow.closure import ClosureOperator
 from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows
 from meander.dataflow.path import LEAST_OUTPUT, TreePathOperator
 from meander.dataflow.state import Array, Store
@@ -31,13 +31,17 @@ from meander.physical.plan import PathOp
 EDGE_PRICE = 0.2
 KEPT_PRICE = 0.02
 BATCH_PRICE = 500
+# Where it keeps what it knew, the roots that make a row of the input cost as much as a pair.
+ROOTS_PRICE = 100
 # How much both must have cost together before they are weighed: small batches add up until then.
 ENOUGH = 20_000
 # The other operator must be this many times cheaper.
 MARGIN = 1.5
 
-# How many rows S-PATH takes before they are weighed: the closure may take over within a batch.
+# How many rows S-PATH takes before they are weighed: the closure may take over within a batch. Each time that S-PATH
+# is found cheaper they double, up to eight times as many.
 PART = 2048
+MOST_DOUBLINGS = 3
 
 TREES, CLOSURE = 0, 1
 
@@ -72,8 +76,9 @@ class AutoPathOperator:
             threads=threads,
         )
         # [which, how often it has moved; since they were last weighed the pairs, the segments (of trees) or edges
-        # walked (by the closure), and the batches; the pairs and edges that were weighed]
-        self.chosen = store.array("chosen", 7, np.int64)
+        # walked (by the closure), the batches and the rows; the pairs and edges that were weighed; how often S-PATH
+        # was found cheaper of late]
+        self.chosen = store.array("chosen", 9, np.int64)
 
     def bind(self) -> None:
         self.tree.bind()
@@ -87,15 +92,15 @@ class AutoPathOperator:
     @property
     def choice(self) -> str:
         """What it has chosen, and why."""
-        which, moved, _, _, _, pairs, edges = (int(one) for one in self.chosen)
+        which, moved, _, _, _, _, pairs, edges, _ = (int(one) for one in self.chosen)
         name = "closure" if which == CLOSURE else "s-path"
         if pairs + edges == 0:
             return f"{name}: too little seen to choose"
         return f"{name}: {pairs} pairs against {edges} edges in all segments, moved {moved} times"
 
     def reserve_vertices(self, capacity: int) -> None:
+        # The closure gets its room when it is its turn.
         self.tree.reserve_vertices(capacity)
-        self.closure.reserve_vertices(capacity)
 
     def process(self, rows: MergedRows, upto: int) -> Rows:
         """The pairs whose largest expiry the changes of the inputs move."""
@@ -114,6 +119,7 @@ class AutoPathOperator:
             self._weigh(part, out.ts.size, reached)
         if self.chosen[0] == CLOSURE and (begin < rows.ts.size or begin == 0):
             rest = _between(rows, begin, rows.ts.size)
+            self.closure.reserve_vertices(self.tree.capacity)
             out = self.closure.process(rest, upto, _between(rows, 0, begin))
             outs.append(out)
             outs.append(self._weigh(rest, out.ts.size + self.closure.unasked, upto))
@@ -124,7 +130,7 @@ class AutoPathOperator:
 
     def _part(self, ts: Array, begin: int) -> int:
         """Where the part of a batch that S-PATH takes at a time ends: between two instants."""
-        last = begin + PART - 1
+        last = begin + (PART << int(self.chosen[8])) - 1
         return int(np.searchsorted(ts, ts[last], side="right")) if last < ts.size else int(ts.size)
 
     def _edges(self, rows: MergedRows) -> MergedRows:
@@ -150,6 +156,7 @@ class AutoPathOperator:
     def _measure(self, rows: MergedRows, pairs: int, upto: int) -> None:
         segments = np.unique(rows.exp[rows.op > 0]).size + np.unique(rows.ts[rows.op < 0]).size
         self.chosen[2] += pairs
+        self.chosen[5] += rows.ts.size
         # What is valid is counted only where it can matter: trees that are cheap so far stay.
         if self.chosen[0] == TREES:
             self.chosen[3] += segments
@@ -164,16 +171,23 @@ class AutoPathOperator:
                 return TREES
             valid = np.flatnonzero(self._valid(upto))
             edges *= valid.size
-            kept = could_be_kept(self.graph.graph.exp[valid], upto)
+            roots = self.closure.roots_to_keep(valid, upto)
         else:
-            kept = self.closure.keeps
-        price = KEPT_PRICE if kept else EDGE_PRICE
-        trees, closure = float(pairs), price * edges + BATCH_PRICE * int(self.chosen[4])
+            roots = self.closure.roots_kept
+        trees, closure = float(pairs), float(BATCH_PRICE * self.chosen[4])
+        if roots > 0:
+            closure += KEPT_PRICE * edges + roots / ROOTS_PRICE * int(self.chosen[5])
+        else:
+            closure += EDGE_PRICE * edges
         if trees + closure < ENOUGH:
             return int(self.chosen[0])
-        self.chosen[2:] = 0, 0, 0, pairs, edges
+        self.chosen[2:8] = 0, 0, 0, 0, pairs, edges
         if self.chosen[0] == TREES:
-            return CLOSURE if closure * MARGIN < trees else TREES
+            if closure * MARGIN < trees:
+                self.chosen[8] = 0
+                return CLOSURE
+            self.chosen[8] = min(self.chosen[8] + 1, MOST_DOUBLINGS)
+            return TREES
         return TREES if trees * MARGIN < closure else CLOSURE
 
     def _valid(self, time: int) -> Array:

@@ -49,6 +49,7 @@ from meander.kernels.closure import (
 from meander.kernels.closure_flow import BOTH, HAVE_COLUMNS, STAGED_COLUMNS, Bits
 from meander.kernels.closure_matrix import (
     CHUNK,
+    COLUMNS,
     LATEST,
     MATRIX_COUNTS,
     MATRIX_EDGE,
@@ -380,9 +381,27 @@ class ClosureOperator:
         return 0
 
     @property
-    def keeps(self) -> bool:
-        """Whether what was known of the last segment is kept."""
-        return all(share.matrix.counts[READY] for share in self.shares)
+    def roots_kept(self) -> int:
+        """How many roots there are in what is kept of the last segment; 0 where nothing is."""
+        if not all(share.matrix.counts[READY] for share in self.shares):
+            return 0
+        return sum(int(share.matrix.counts[COLUMNS]) for share in self.shares)
+
+    def roots_to_keep(self, valid: Array, time: int) -> int:
+        """How many roots there would be with these rows of the window's graph; 0 where that is too much to keep."""
+        graph = self.graph.graph
+        # Sources and ends are counted whatever moves read them, and so rather too many.
+        seen = np.zeros(graph.first_out.size // self.graph.relations, np.bool_)
+        seen[graph.src[valid]] = True
+        sources = int(np.count_nonzero(seen))
+        seen[graph.trg[valid]] = True
+        ends = int(np.count_nonzero(seen))
+        if sources * ends * int(self.automaton.settings[0]) > MOST_LEVELS:
+            return 0
+        expiries = graph.exp[valid]
+        latest = int(expiries.max(initial=time))
+        unit = int(np.gcd.reduce(latest - expiries)) or 1
+        return sources if (latest - time) // unit < LATEST else 0
 
     @property
     def unasked(self) -> int:
@@ -432,15 +451,6 @@ class ClosureOperator:
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""
-
-
-def could_be_kept(expiries: Array, time: int) -> bool:
-    """Whether the matrix of edges with these expiries, of which none is past, would fit."""
-    if expiries.size == 0 or expiries.size**2 > MOST_LEVELS:
-        return False
-    latest = int(expiries.max())
-    unit = int(np.gcd.reduce(latest - expiries)) or 1
-    return (latest - time) // unit < LATEST
 
 
 def merge_rows(parts: Sequence[Rows]) -> Rows:

@@ -142,6 +142,11 @@ class TreePathOperator:
     def rows(self) -> int:
         return int(self.forest.counts[NODES])
 
+    @property
+    def capacity(self) -> int:
+        """There is room for all vertex numbers below this."""
+        return int(self.forest.first_node.size // self.automaton.settings[0])
+
     def reserve_vertices(self, capacity: int) -> None:
         places = capacity * int(self.automaton.settings[0])
         if places > self.forest.first_node.size:

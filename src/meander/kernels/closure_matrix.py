@@ -57,7 +57,7 @@ ALWAYS = 65_535  # the code of the empty path
 LATEST = 65_000  # the largest code of an edge
 NOT_YET = 65_535  # in `since`: not valid
 CHUNK = 64  # columns that are looked at together
-LAST_BIT = 63  # of `dirty`: it stands for all chunks from there on
+LAST_BIT = 62  # of `dirty`: it stands for all chunks from there on
 ALL = -1  # all chunks
 UNUSABLE = 7  # expiries have no unit that lets them fit
 
