@@ -99,3 +99,12 @@ def test_extensions_within_a_slide_are_one_record() -> None:
         ("u", "w", 12, 30),
         ("v", "w", 12, 30),
     ]
+
+
+def test_what_is_kept_between_segments_gives_way_to_the_memory_budget() -> None:
+    chance = random.Random(1)
+    edges = [(f"v{chance.randrange(400)}", "a", f"v{chance.randrange(400)}", i // 10) for i in range(2000)]
+    text = "STREAM s WINDOW 100 SLIDE 10\nAnswer(x, y) <- a+(x, y)."
+    free = list(meander.run(text, edges, path_operator="closure"))
+    tight = list(meander.run(text, edges, path_operator="closure", memory=6 << 20))
+    assert sorted(map(repr, tight)) == sorted(map(repr, free))

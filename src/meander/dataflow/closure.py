@@ -1,4 +1,4 @@
-"""PATH as an operator by slide-batched closure: it keeps the time that it has reached, and nothing else.
+"""PATH as an operator by slide-batched closure: of its state only the time that it has reached is no cache.
 
 What answers hold, and until when, follows from the window's graph (see `kernels.closure`), so all arrays but the
 clock are scratch: they count as memory and are in no snapshot. With several threads each walks the whole batch
@@ -284,7 +284,7 @@ class ClosureShare:
         if self.graph.packed != self.packed:
             self.packed = self.graph.packed
             self.forget()
-        if changed.valid.size < self.most_edges // 2:
+        if changed.valid.size <= self.most_edges // 2:
             self.matrix.counts[OFF] = self.most_edges = 0
 
     def _grow_matrix(self, edges: int) -> None:
@@ -295,7 +295,8 @@ class ClosureShare:
         places = max(2 * held_places, LEAST_PLACES) if short & SHORT_PLACES else held_places
         columns = max(2 * held_columns, LEAST_PLACES) if short & SHORT_COLUMNS else held_columns
         columns = -(-columns // CHUNK) * CHUNK
-        if places * columns > MOST_LEVELS:
+        more = 6 * (places * columns - held_places * held_columns)
+        if places * columns > MOST_LEVELS or not self.store.budget.has_room(2 * more):
             counts[OFF], counts[READY] = 1, 0
             self.most_edges = edges
             return

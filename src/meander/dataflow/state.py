@@ -27,7 +27,7 @@ class Budget:
 
     def take(self, owner: str, size: int, total: int) -> None:
         """Account for `size` more bytes of `owner`, which then holds `total`."""
-        if self.limit is not None and self.used + size > self.limit:
+        if self.limit is not None and not self.has_room(size):
             raise MemoryBudgetError(
                 f"the memory budget of {format_bytes(self.limit)} is reached: {owner} would hold "
                 f"{format_bytes(total)} of {format_bytes(self.used + size)} in all\n"
@@ -35,6 +35,10 @@ class Budget:
                 "--stage plans`); answers up to the last batch are written"
             )
         self.used += size
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more are within the limit."""
+        return self.limit is None or self.used + size <= self.limit
 
     def release(self, size: int) -> None:
         self.used -= size

@@ -2,10 +2,11 @@
 
 Between two instants at which an input edge expires the graph only grows: that stretch of a batch is a *segment*.
 Within it each edge has two expiries, `lo` and `hi`: before and after the segment's rows (for a deletion: after
-and before it). An answer's expiry is the level at which its bit arrives when edges are let in by expiry, latest
-first; letting both graphs flow at once, a bit that arrives by `hi` and has not arrived by `lo` is an answer
-that the segment has lengthened. So nothing about answers is kept between two segments: the window's graph says
-all, any vertex may share a block with any other, and only the roots that reach a changed edge are walked.
+and before it). Where the graph is small enough, what was known before the segment is kept and changed
+(`closure_matrix`). Else bits flow from nothing (`closure_flow`): an answer's expiry is the level at which its bit
+arrives when edges are let in by expiry, latest first; letting both graphs flow at once, a bit that arrives by `hi`
+and has not arrived by `lo` is an answer that the segment has lengthened. The window's graph says all, any vertex may
+share a block with any other, and only the roots that reach a changed edge are walked.
 
 Where a reader asks for certain pairs alone (its *demand*, a relation of the window's graph), only roots that someone
 asks for are walked and only pairs that are asked for are handed out. A pair that is asked for in a segment, and was
@@ -27,9 +28,7 @@ from meander.kernels.pattern import MergedRows
 
 WORDS = 8
 ROOTS = 64 * WORDS  # roots a block: one bit each
-MOST_SEGMENT_ROWS = (
-    65_534  # a row's place in its segment fits 16 bits, and so do one before and one after all
-)
+MOST_SEGMENT_ROWS = 65_534  # a row's place in its segment fits 16 bits, with one before and one after all
 
 # Flags of a place: it reaches a changed edge; it is reached over one; it keeps answers that may change; it reaches
 # a place that bears on those.

@@ -401,7 +401,7 @@ def stage_matrix(
                 if at + 2 > staged.shape[0]:
                     segment.counts[STAGED] = 0
                     return FULL_TABLE
-                row = last if held > passed else int(matrix.answer[WHEN, column]) - 1
+                row = last if held > passed else min(int(matrix.answer[WHEN, column]) - 1, last)
                 exp = base + int(level) * unit
                 at = stage_pair(staged, at, matrix.column[column], vertex, exp, row, last, split)
     segment.counts[STAGED] = at
@@ -450,7 +450,7 @@ def stage_demanded(
             return FULL_TABLE
         row = last
         if old <= passed:
-            row = when - 1
+            row = min(when - 1, last)
         elif newly:
             row = 0
         at = stage_pair(staged, at, source, target, base + level * unit, row, last, split)

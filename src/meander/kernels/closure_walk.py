@@ -2,8 +2,8 @@
 
 A step either lets the graph grow by the rows of a segment, cuts what an instant's deletions cut, or, where only
 starts and stops of answers are asked for, takes out what expires at one instant. Each marks the rows that it
-changes, builds the subgraph that they touch, walks the blocks of its roots, and hands out what they staged in
-order of time.
+changes, lets them into the matrix of what was known before, or else builds the subgraph that they touch and walks
+the blocks of its roots, and hands out what is staged in order of time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,13 @@ from meander.kernels.closure_flow import (
     Bits,
     walk_block,
 )
-from meander.kernels.closure_growth import grow_matrix, settle_matrix, stage_demanded, stage_matrix
+from meander.kernels.closure_growth import (
+    grow_matrix,
+    settle_matrix,
+    stage_demanded,
+    stage_matrix,
+    stage_pair,
+)
 from meander.kernels.closure_matrix import OFF, READY, UNUSABLE, Matrix
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.jit import Array, kernel
@@ -234,7 +240,14 @@ def take_step(
 
 @kernel
 def stage_empty(
-    segment: Segment, ends: Array, staged: Array, roots: Array, hi_order: int, by_level: bool, cursor: Array
+    segment: Segment,
+    ends: Array,
+    staged: Array,
+    roots: Array,
+    hi_order: int,
+    by_level: bool,
+    split: int,
+    cursor: Array,
 ) -> None:
     """Stage the empty paths that start, stop or change: those of the ends of changed edges. Needs room for all."""
     counts = segment.counts
@@ -261,16 +274,10 @@ def stage_empty(
             ends[vertex, LO] = -1
             if lo < 0 or lo == hi or (lo > 0 and not by_level) or not is_root(roots, vertex):
                 continue
-            at = counts[STAGED]
-            counts[STAGED] = at + 1
-            staged[at, STAGED_SRC] = vertex
-            staged[at, STAGED_TRG] = vertex
+            exp, first = lo if lo > 0 else cursor[TIME], 0
             if cursor[KIND] == GROW:
-                staged[at, STAGED_EXP] = hi
-                staged[at, STAGED_ROW] = ends[vertex, FIRST_SINCE] if lo == 0 else last
-            else:
-                staged[at, STAGED_EXP] = lo if lo > 0 else cursor[TIME]
-                staged[at, STAGED_ROW] = 0
+                exp, first = hi, ends[vertex, FIRST_SINCE] if lo == 0 else last
+            counts[STAGED] = stage_pair(staged, counts[STAGED], vertex, vertex, exp, first, last, split)
 
 
 @kernel
@@ -412,9 +419,9 @@ def walk_segments(
                     return FULL_TABLE
                 cursor[BLOCK] += 1
             if automaton.settings[1] >= 0 and asked.share[0] == 0:
-                if counts[STAGED] + 2 * counts[CHANGED] > staged.shape[0]:
+                if counts[STAGED] + 4 * counts[CHANGED] > staged.shape[0]:
                     return FULL_TABLE
-                stage_empty(segment, ends, staged, asked.roots, hi_order, by_level, cursor)
+                stage_empty(segment, ends, staged, asked.roots, hi_order, by_level, split, cursor)
             cursor[PHASE] = FINISH
         if cursor[OUT] + counts[STAGED] > out.ts.size:
             return FULL_OUTPUT
