@@ -103,8 +103,8 @@ def test_extensions_within_a_slide_are_one_record() -> None:
 
 def test_what_is_kept_between_segments_gives_way_to_the_memory_budget() -> None:
     chance = random.Random(1)
-    edges = [(f"v{chance.randrange(400)}", "a", f"v{chance.randrange(400)}", i // 10) for i in range(2000)]
+    edges = [(f"v{chance.randrange(1200)}", "a", f"v{chance.randrange(1200)}", i // 10) for i in range(4000)]
     text = "STREAM s WINDOW 100 SLIDE 10\nAnswer(x, y) <- a+(x, y)."
     free = list(meander.run(text, edges, path_operator="closure"))
-    tight = list(meander.run(text, edges, path_operator="closure", memory=6 << 20))
+    tight = list(meander.run(text, edges, path_operator="closure", memory=16 << 20))
     assert sorted(map(repr, tight)) == sorted(map(repr, free))
