@@ -58,14 +58,8 @@ def line_chart(
     for power in decades:
         y = y_axis.at(10.0**power)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#d8dde3"/>')
-        parts.append(
-            _text(
-                LEFT - 8,
-                y + 4,
-                f"{10**power:,}" if power >= 0 else f"{10.0**power:g}" if power > -4 else f"1e{power}",
-                "end",
-            )
-        )
+        written = f"{10**power:,}" if power >= 0 else f"{10.0**power:g}"
+        parts.append(_text(LEFT - 8, y + 4, written, "end"))
     for value in places:
         x = x_axis.at(value)
         parts.append(f'<path d="M{x:.1f} {HEIGHT - BOTTOM}v5" stroke="#44546a"/>')
