@@ -145,6 +145,18 @@ def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, time
 
 
 @kernel
+def queue_place(matrix: Matrix, place: int, gained: int, tail: int) -> bool:
+    """Note the chunks in which a place gained, and put it at the end of the queue; whether it was not in it."""
+    matrix.dirty[place, LATELY] |= gained
+    matrix.dirty[place, IN_ALL] |= gained
+    if matrix.place[place, WAITS]:
+        return False
+    matrix.place[place, WAITS] = 1
+    matrix.place[tail, QUEUE] = place
+    return True
+
+
+@kernel
 def push_on(matrix: Matrix, now: int, size: int, timed: bool) -> None:
     """Push from the places in the queue, and on, until nothing gains. Expired edges on the way are dropped."""
     place, edges = matrix.place, matrix.edge
@@ -168,17 +180,11 @@ def push_on(matrix: Matrix, now: int, size: int, timed: bool) -> None:
             else:
                 before = edge
                 gained = push_edge(matrix, source, edge, dirty, now, timed)
-                if gained:
-                    target = edges[edge, TO]
-                    matrix.dirty[target, LATELY] |= gained
-                    matrix.dirty[target, IN_ALL] |= gained
-                    if place[target, WAITS] == 0:
-                        place[target, WAITS] = 1
-                        place[tail, QUEUE] = target
-                        tail += 1
-                        if tail == ring:
-                            tail = 0
-                        size += 1
+                if gained and queue_place(matrix, edges[edge, TO], gained, tail):
+                    tail += 1
+                    if tail == ring:
+                        tail = 0
+                    size += 1
             edge = following
 
 
@@ -231,14 +237,8 @@ def start_row(
             touch_place(matrix, source, now)
         edge = matrix.edge_of[row, move - automaton.begin[relation]]
         gained = push_edge(matrix, source, edge, ALL, now, timed)
-        if gained:
-            target = matrix.edge[edge, TO]
-            matrix.dirty[target, LATELY] |= gained
-            matrix.dirty[target, IN_ALL] |= gained
-            if matrix.place[target, WAITS] == 0:
-                matrix.place[target, WAITS] = 1
-                matrix.place[size, QUEUE] = target
-                size += 1
+        if gained and queue_place(matrix, matrix.edge[edge, TO], gained, size):
+            size += 1
     return size
 
 

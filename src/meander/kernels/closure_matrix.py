@@ -6,12 +6,14 @@ edge that comes or lasts longer is pushed over once for all roots, `level[target
 min(level[source], code))`, element by element, and on from each target that gained. Beside it goes the row of the
 segment that brought each pair: `since[target] = min(since[target], max(since[source], since(edge)))`.
 
-All of this follows from the window's graph. Where it is not there (at the beginning, after a deletion, or when a
-table is full of places that have no edges any more) it is built anew, latest edges first.
+All of this follows from the window's graph. Where it is not there (at the beginning, after a deletion, or for
+expiries that the unit does not fit) it is built anew, latest edges first. When a table is full, places and roots that
+have no edges any more are freed first.
 """
 
 from __future__ import annotations
 
+from math import gcd
 from typing import NamedTuple
 
 from meander.kernels.closure import (
@@ -80,10 +82,10 @@ class Matrix(NamedTuple):
 
 
 @kernel
-def greatest_divisor(a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return a
+def disown_edge(matrix: Matrix, edge: int) -> None:
+    """The row and move of an edge have none any more."""
+    owner, moves = matrix.edge[edge, OWNER], matrix.edge_of.shape[1]
+    matrix.edge_of[owner // moves, owner % moves] = -1
 
 
 @kernel
@@ -96,8 +98,7 @@ def forget_matrix(matrix: Matrix) -> None:
         if matrix.column[column] >= 0:
             matrix.column_of[matrix.column[column]] = -1
     for edge in range(counts[EDGES]):
-        owner = matrix.edge[edge, OWNER]
-        matrix.edge_of[owner // matrix.edge_of.shape[1], owner % matrix.edge_of.shape[1]] = -1
+        disown_edge(matrix, edge)
     counts[PLACES] = counts[COLUMNS] = counts[EDGES] = counts[TOUCHED] = 0
     counts[FREE_PLACE] = counts[FREE_COLUMN] = counts[FREE_EDGE] = -1
     counts[READY] = 0
@@ -119,13 +120,13 @@ def choose_unit(segment: Segment, matrix: Matrix, time: int) -> bool:
         if exp > time:
             if first < 0:
                 first = exp
-            unit = greatest_divisor(unit, abs(exp - first))
+            unit = gcd(unit, abs(exp - first))
             latest = max(latest, exp)
     for i in range(counts[CHANGED]):
         exp = segment.exp[segment.lists[CHANGES, i], HI]
         if first < 0:
             first = exp
-        unit = greatest_divisor(unit, abs(exp - first))
+        unit = gcd(unit, abs(exp - first))
         latest = max(latest, exp)
     if first < 0:
         return False
@@ -213,8 +214,7 @@ def drop_edge(matrix: Matrix, source: int, before: int, edge: int) -> None:
         matrix.place[source, FIRST_OUT] = matrix.edge[edge, NEXT]
     else:
         matrix.edge[before, NEXT] = matrix.edge[edge, NEXT]
-    owner = matrix.edge[edge, OWNER]
-    matrix.edge_of[owner // matrix.edge_of.shape[1], owner % matrix.edge_of.shape[1]] = -1
+    disown_edge(matrix, edge)
     matrix.edge[edge, NEXT] = matrix.counts[FREE_EDGE]
     matrix.counts[FREE_EDGE] = edge
 
