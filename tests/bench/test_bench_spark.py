@@ -20,12 +20,12 @@ def test_three_tables_with_their_ratios() -> None:
     report = SparkReport(
         {"Q1": {"edges": 1_000.0, "meander": 5_000.0, "noop": 8_000.0, "ratio": 0.625}},
         {"with Meander": 400.4, "beyond": 150.0},
-        {"snapshot loaded": 0.5, "state is back": 1.0, "ratio": 2.0},
+        {"edges in the window": 500_000, "snapshot loaded": 0.5, "state is back": 1.0, "ratio": 2.0},
     )
     tables = [table for _, table in report.sections()]
     assert tables[0][1] == ["Q1", "1,000", "5,000", "8,000", "0.62"]
     assert tables[1][1:] == [["with Meander", "400"], ["beyond", "150"]]
-    assert tables[2] == [["snapshot loaded", "state is back", "ratio"], ["0.50", "1.00", "2.00"]]
+    assert tables[2][1] == ["500,000", "0.50", "1.00", "2.00"]
 
 
 @pytest.mark.slow
@@ -45,6 +45,8 @@ def test_the_pipeline_is_measured_beside_the_same_spark(
     batch = found["batch"]
     assert batch["beyond"] == batch["with Meander"] - batch["the same without"]
     assert batch["of all: stateful operator"] >= batch["of that, Python"] > 0
-    assert found["restart"]["state is back"] >= found["restart"]["snapshot loaded"] > 0
+    restart = found["restart"]
+    assert restart["whole start"] >= restart["state is back"] >= restart["snapshot loaded"] > 0
     assert SPARK_MARKS[0] in page.read_text(encoding="utf-8")
-    assert "beside reading the same file to noop" in capsys.readouterr().out
+    # The line may be broken where it is too long for a terminal.
+    assert "beside reading the same file to noop" in " ".join(capsys.readouterr().out.split())

@@ -56,13 +56,17 @@ class SparkReport:
             figures = [f"{row[name]:,.0f}" for name in ("edges", "meander", "noop")]
             rates.append([query, *figures, f"{row['ratio']:.2f}"])
         batch = [["part", "ms"], *([name, f"{value:,.0f}"] for name, value in self.batch.items())]
-        restart = [list(self.restart), [f"{value:,.2f}" for value in self.restart.values()]]
+        restart = [list(self.restart), [shown(value) for value in self.restart.values()]]
         titles = (
             "Spark, one cell: edges to answers, beside reading the same file to noop",
             f"Spark, one cell: a batch of {BATCH} edges, median of its parts",
             "Spark, one cell: a restart, in seconds",
         )
         return list(zip(titles, (rates, batch, restart), strict=True))
+
+
+def shown(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def measure(
@@ -170,12 +174,18 @@ def small_batch(spark: Any, graph: Graph, text: str, batches: int, folder: Path)
 
 
 def restart(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, float]:
-    """The seconds until a worker that knows nothing has the state of a window again, and those of its snapshot."""
+    """The seconds until a worker that knows nothing has the state of a window again, and those of its snapshot.
+
+    A worker is ready when it has loaded the snapshot and gone through the edges since, counted from when it got its
+    first batch. The whole start is from the call of `start` until the first batch's answers are written.
+    """
     inputs = folder / "inputs"
     inputs.mkdir(parents=True)
     held = graph.edges - 2 * BATCH
     pieces = (slice(held), slice(held, held + BATCH), slice(held + BATCH, None))
-    with started(spark, inputs, text, folder, snapshot_rows=held // 2) as run:
+    # After each batch of those that fill the window there is a snapshot, after the small one none.
+    options = {"snapshot_rows": BATCH + 1}
+    with started(spark, inputs, text, folder, **options) as run:
         for number, piece in enumerate(pieces[:2]):
             write_file(graph.take(piece), inputs / f"{number}.tsv")
             run.process_available()
@@ -184,15 +194,21 @@ def restart(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, floa
     known = json.loads(record.read_text(encoding="utf-8"))
     record.write_text(json.dumps(known | {"run": known["run"][::-1]}), encoding="utf-8")
     write_file(graph.take(pieces[2]), inputs / "2.tsv")
-    with started(spark, inputs, text, folder, snapshot_rows=held // 2) as run:
+    begun = time.perf_counter()
+    with started(spark, inputs, text, folder, **options) as run:
+        while not run.figures and run.active:
+            time.sleep(0.005)
+        took = time.perf_counter() - begun
         run.process_available()
         cell = run.figures[0]["cells"][0]
     load, ready = cell["seconds"]["load"], cell["seconds"]["rebuild"]
     return {
         "edges in the window": cell["window_rows"],
+        "edges since the snapshot": BATCH,
         "snapshot loaded": load,
         "state is back": ready,
         "ratio": ready / load,
+        "whole start": took,
     }
 
 

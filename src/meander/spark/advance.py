@@ -72,15 +72,19 @@ LIVE: dict[tuple[str, int], Live] = {}
 """The cells whose state this process holds, by run and cell."""
 
 
-def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> Iterator[Output | Parcel]:
+def advance(
+    job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk], begun: float | None = None
+) -> Iterator[Output | Parcel]:
     """One batch of one cell. State in the store and in `LIVE` is of the next batch once all outputs are taken.
 
-    The last stage hands out `Output`s, the others `Parcel`s.
+    The last stage hands out `Output`s, the others `Parcel`s. `begun` is when the cell got the batch, by
+    `time.perf_counter`.
     """
+    begun = time.perf_counter() if begun is None else begun
     if job.stage == job.last:
-        yield from step(job, cell, store, chunks)
+        yield from step(job, cell, store, chunks, begun)
         return
-    for one in step(job, cell, store, chunks):
+    for one in step(job, cell, store, chunks, begun):
         if isinstance(one, Output):
             # Through the stages after this one, each of which would hand it on as it is.
             yield Parcel(job.targets[0], job.last, one.kind, "", 0, one.data)
@@ -88,9 +92,10 @@ def advance(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> I
             yield one
 
 
-def step(job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk]) -> Iterator[Output | Parcel]:
+def step(
+    job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk], begun: float
+) -> Iterator[Output | Parcel]:
     """As `advance`, with an `Output` for each row that is on its way out."""
-    begun = time.perf_counter()
     stored = store.read_head()
     head = Head() if stored is None else Head.from_bytes(stored)
     # Taken out while it changes: a batch that fails leaves nothing behind under a token.

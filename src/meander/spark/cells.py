@@ -7,6 +7,7 @@ outlives the worker; what the step does with them is the same with any other sto
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -145,13 +146,14 @@ class Cell(StatefulProcessor):
         self._state = handle.getMapState("state", NUMBER, CONTENT)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        begun = time.perf_counter()
         # Imported where cells run: Spark also makes this operator in a process that only asks for its states.
         from meander.spark.advance import advance
         from meander.spark.reading import unfold
         from meander.spark.spool import set_aside
 
         chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data), row.stage) for row in rows)
-        for output in advance(self.job, key[0], self, unfold(chunks, self.job.time_unit)):
+        for output in advance(self.job, key[0], self, unfold(chunks, self.job.time_unit), begun):
             yield Row(**set_aside(output, self.job)._asdict())
         settle_worker()
 

@@ -1,7 +1,8 @@
 """All cells of all stages in one process, one after the other: what Spark would have them do, without Spark.
 
-The steps and the bytes between cells are the same; stores are dictionaries. For tests, and to measure how work and
-edges are spread over cells, which does not depend on where these run.
+The steps and the bytes between cells are the same; stores are dictionaries. For tests, to measure how work and
+edges are spread over cells, which does not depend on where these run, and to load what work needs before there is
+any.
 """
 
 from __future__ import annotations

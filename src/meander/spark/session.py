@@ -42,6 +42,7 @@ from meander.spark.formats import (
 )
 from meander.spark.kafka import connector_settings, kafka_frame
 from meander.spark.ledger import Ledger
+from meander.spark.pools import Pool
 from meander.spark.runs import Run, SparkSink, check_format
 from meander.spark.settings import PARTITIONS, check_settings, local_spark
 from meander.spark.sinks import Rejects, Sink, open_sink
@@ -364,12 +365,6 @@ class Session:
             tasks=self.spark.sparkContext.defaultParallelism,
             by_tasks=options.cells > 1,
         )
-        chunks = edge_frame(self.spark, intake)
-        for part in others.values():
-            chunks = chunks.union(part)
-        if options.cells == 1 and not others:
-            # A batch is one row: the cell can take it as it is, without an exchange.
-            chunks = chunks.coalesce(1)
         lateness = options.lateness
         jobs = stage_jobs(
             staged,
@@ -389,9 +384,18 @@ class Session:
             spool=str(own / "spool") if (self.spark.sparkContext.master or "").startswith("local[") else "",
             snapshot_rows=options.snapshot_rows,
         )
-        frame = chunks
+        pool = Pool(self.spark, jobs)
+        pool.prepare()
+        frame = edge_frame(self.spark, intake)
+        for part in others.values():
+            frame = frame.union(part)
+        if options.cells == 1 and not others:
+            # A batch is one row: the cell can take it as it is, without an exchange.
+            frame = frame.coalesce(1)
         for job in jobs:
-            frame = self._stateful(frame, job)
+            rows = RESULT_TYPE if job.stage == job.last else CHUNK_TYPE
+            with pool.declared():
+                frame = frame.groupBy("cell").transformWithState(Cell(job), rows, "Append", "None")
         return jobs[-1], frame
 
     def _settled(self, name: str, own: Path) -> Source:
@@ -415,16 +419,6 @@ class Session:
         if source.records:
             return record_frame(source.frame, name, cell=cell)
         return chunk_frame(source.frame, name, cell=cell, columns=source.columns, time_unit=self.time_unit)
-
-    def _stateful(self, chunks: DataFrame, job: Job) -> DataFrame:
-        """The stateful operator, with Python workers of its own: they keep the cells' state between batches."""
-        environment = self.spark.sparkContext.environment
-        environment["MEANDER_POOL"] = job.run
-        try:
-            rows = RESULT_TYPE if job.stage == job.last else CHUNK_TYPE
-            return chunks.groupBy("cell").transformWithState(Cell(job), rows, "Append", "None")
-        finally:
-            del environment["MEANDER_POOL"]
 
     def _dataframe(self, query: Query, result: str | None, folder: str | None, options: Options) -> DataFrame:
         results = plan_query(query.regular, name=query.name, unit=self.time_unit, plan=query.plan)

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from meander.errors import ArgumentError
 from meander.spark.launching import start_context
+from meander.spark.pools import DAEMON, MODULE
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -43,6 +44,7 @@ LOCAL_SETTINGS = {
     # A second file beside every checkpoint file; the local disk's own checks are enough here.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
+    DAEMON: MODULE,
     # On a busy machine a Python worker takes its time to import what it needs.
     "spark.python.authenticate.socketTimeout": "120s",
 }

@@ -1,0 +1,79 @@
+"""Pools of Python workers: which workers Spark takes for a run's cells.
+
+Spark takes a Python worker of the same environment as the operator was declared with. An entry of its own gives a
+run workers of its own, which keep the cells' state between batches. A second entry says what these workers are for:
+a session with our `daemon` has it loaded before it is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import pickle
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from meander.spark.cells import Job
+
+POOL, JOBS = "MEANDER_POOL", "MEANDER_JOBS"
+DAEMON = "spark.python.daemon.module"
+MODULE = "meander.spark.daemon"
+
+MOST_BYTES = 100_000
+"""An entry of the environment can hold somewhat more."""
+
+
+class Pool:
+    """The workers of a run."""
+
+    def __init__(self, spark: SparkSession, jobs: Sequence[Job]) -> None:
+        self.spark = spark
+        self.entries = {POOL: jobs[0].run}
+        packed = pack_jobs(jobs)
+        if spark.sparkContext.getConf().get(DAEMON) == MODULE and len(packed) < MOST_BYTES:
+            self.entries[JOBS] = packed
+
+    @contextlib.contextmanager
+    def declared(self) -> Iterator[None]:
+        """What is declared within has workers of the pool."""
+        environment = self.spark.sparkContext.environment
+        environment.update(self.entries)
+        try:
+            yield
+        finally:
+            for name in self.entries:
+                del environment[name]
+
+    def prepare(self) -> None:
+        """Have the pool's first process load what it needs while Spark is still busy with other things."""
+        if JOBS not in self.entries:
+            return
+        nothing = self.spark.sparkContext.parallelize([0], 1).map(lambda one: one)
+        with self.declared():
+            nothing.id()  # Until it is asked for, it has no environment.
+
+        def start() -> None:
+            # Without it a worker loads what it needs when it needs it.
+            with contextlib.suppress(Exception):
+                nothing.collect()
+
+        threading.Thread(target=start, name="meander-pool", daemon=True).start()
+
+
+def pack_jobs(jobs: Sequence[Job]) -> str:
+    """What has to be known of the jobs to load what they need; the same at every start of a run."""
+    alike = [
+        replace(job, run="", started=0.0, snapshots="", spool="", handover=False, threads=1) for job in jobs
+    ]
+    return base64.b85encode(zlib.compress(pickle.dumps(alike))).decode()
+
+
+def unpack_jobs(packed: str) -> list[Job]:
+    jobs: list[Job] = pickle.loads(zlib.decompress(base64.b85decode(packed)))
+    return jobs

@@ -1,0 +1,91 @@
+"""Workers of a session of our own are forked with everything loaded."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from incidents import CLOSURE, TRIANGLE, descendants, generate, open_session, write_tsv
+
+from meander.physical.planning import plan_query
+from meander.physical.stages import build_stages
+from meander.spark.cells import stage_jobs
+from meander.spark.daemon import load
+from meander.spark.pools import JOBS, MODULE, POOL, Pool, pack_jobs, unpack_jobs
+from meander.syntax import parse
+
+AFTERWARDS = """
+import sys
+from numba.core.caching import Cache
+from meander.spark.warming import made_up, warm_up
+from meander.spark.pools import unpack_jobs
+from meander.spark.rehearsal import Memory, rehearse
+
+loaded = []
+load_one = Cache.load_overload
+Cache.load_overload = lambda self, *rest: (loaded.append(self), load_one(self, *rest))[1]
+warm_up(sys.argv[1])
+assert loaded
+loaded.clear()
+modules = set(sys.modules)
+jobs = unpack_jobs(sys.argv[1])
+stores = {(job.stage, cell): Memory() for job in jobs for cell in job.cells}
+answers = [one.rows for batch in made_up(jobs) for _, one in rehearse(jobs, stores, batch) if one.kind == "answers"]
+assert answers
+print(len(loaded), len(set(sys.modules) - modules))
+"""
+
+
+def jobs_of(*texts, cells):
+    plans = [
+        one
+        for number, text in enumerate(texts)
+        for one in plan_query(parse(text, unit="s"), name=f"q{number}", demand=cells == 1)
+    ]
+    staged = build_stages(plans, cells)
+    formats = {f"q{number}": "jsonl" for number in range(len(texts))}
+    return stage_jobs(staged, range(cells), run="r", formats=formats, snapshots="s", started=1.0)
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_what_was_warmed_up_has_nothing_left_to_load(cells):
+    packed = pack_jobs(jobs_of(CLOSURE, TRIANGLE, cells=cells))
+    done = subprocess.run(
+        [sys.executable, "-c", AFTERWARDS, packed], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout.split() == ["0", "0"]
+
+
+def test_what_is_known_of_jobs_does_not_change_from_start_to_start():
+    first, second = (jobs_of(CLOSURE, cells=1) for _ in range(2))
+    assert pack_jobs(first) == pack_jobs(second)
+    assert unpack_jobs(pack_jobs(first))[0].plan == first[0].plan
+
+
+def test_what_cannot_be_warmed_up_does_not_stop_a_worker(capfd):
+    load("no jobs at all")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_workers_of_a_run_are_forked_from_one_process_that_is_warm(spark, tmp_path):
+    write_tsv(tmp_path / "s.tsv", generate(1, 40))
+    session = open_session(spark, {"s": tmp_path / "s.tsv"}, {"q": (CLOSURE, None)})
+    run = session.start(str(tmp_path / "checkpoint"), {"q": str(tmp_path / "out.jsonl")})
+    run.process_available()
+    mine = {one[0]: one for one in descendants(os.getpid()) if f"{POOL}={run.job.run}" in one[3]}
+    daemons = [one for one in mine.values() if one[1] not in mine]
+    run.stop()
+    assert [MODULE in one[2] for one in daemons] == [True]
+    assert JOBS in daemons[0][3]
+    assert len(mine) > 1
+
+
+def test_a_session_with_the_usual_daemon_goes_without():
+    environment: dict[str, str] = {}
+    context = SimpleNamespace(environment=environment, getConf=dict)
+    pool = Pool(SimpleNamespace(sparkContext=context), jobs_of(CLOSURE, cells=1))
+    with pool.declared():
+        assert environment == {POOL: "r"}
+    assert environment == {}
+    pool.prepare()
