@@ -83,6 +83,30 @@ def forget(store, number):
 
 
 @pytest.mark.parametrize("text", [CLOSURE, TRIANGLE, TWO_STREAMS])
+def test_answers_do_not_depend_on_how_a_batch_is_cut_into_chunks(text):
+    streams = ("s", "t") if text is TWO_STREAMS else ("s",)
+    arrivals = generate(7, 300, streams, delay=3)
+    outcomes = []
+    for rows in (1, 7, 100):
+        LIVE.clear()
+        store = Memory()
+        answers, late = [], []
+        for start in range(0, 300, 100):
+            *parts, ticks = batches_of(arrivals[start : start + 100], rows)
+            chunks = [one for part in parts for one in part] + (ticks if start == 200 else [])
+            numbered = [one._replace(place=place) for place, one in enumerate(chunks)]
+            for output in advance(make_job(text, lateness=1), 0, store, numbered):
+                if output.kind == ANSWERS:
+                    answers += [json.loads(line) for line in output.data.splitlines()]
+                elif output.kind == REJECTS:
+                    late += decode_rejects(output.data)
+        assert answers
+        assert late
+        outcomes.append((instants(answers), sorted(late)))
+    assert outcomes[1:] == outcomes[:1] * 2
+
+
+@pytest.mark.parametrize("text", [CLOSURE, TRIANGLE, TWO_STREAMS])
 @pytest.mark.parametrize("seed", range(4))
 def test_answers_do_not_depend_on_what_a_worker_remembers(text, seed, tmp_path):
     streams = ("s", "t") if text is TWO_STREAMS else ("s",)

@@ -1,10 +1,12 @@
 """Chunks: what goes in comes out, and keys spread over Spark's partitions."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.dataflow.edges import Edges, Reject, as_text
+from meander.errors import InputError
 from meander.spark.chunks import (
     EDGES,
     REJECTS,
@@ -15,6 +17,7 @@ from meander.spark.chunks import (
     murmur3,
 )
 from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
+from meander.spark.reading import read_ahead
 
 NAMES = st.one_of(st.text(max_size=6), st.integers(-(2**63), 2**63 - 1))
 ROWS = st.lists(
@@ -94,3 +97,20 @@ def test_as_many_cells_as_partitions_each_get_their_own(cells):
 @given(st.integers(1, 20), st.integers(1, 8))
 def test_more_cells_than_partitions_still_have_distinct_keys(cells, partitions):
     assert len(set(cell_keys(cells, partitions))) == cells
+
+
+def test_chunks_are_read_ahead_in_their_order_up_to_what_goes_wrong():
+    read = []
+
+    def chunks():
+        for place in range(3):
+            read.append(place)
+            yield Chunk(EDGES, "s", place, b"")
+        raise InputError("the disk is gone")
+
+    ahead = read_ahead(chunks())
+    assert next(ahead).place == 0
+    assert [next(ahead).place, next(ahead).place] == [1, 2]
+    with pytest.raises(InputError, match="the disk is gone"):
+        next(ahead)
+    assert read == [0, 1, 2]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from meander.errors import MeanderError
 from meander.spark import ledger as ledgers
-from meander.spark.ledger import WHOLE, Ledger
+from meander.spark.ledger import LOOK_AGAIN, WHOLE, Ledger
 from meander.spark.reading import read_segment
 from meander.spark.sources import split
 
@@ -191,7 +191,30 @@ def test_ticks_come_when_asked_for_though_nothing_is_there(tmp_path):
     numbers = [0]
     for _ in range(20):
         numbers.append(ledger.advance(numbers[-1]))
-    assert 2 <= numbers[-1] <= 5
+    assert 2 <= numbers[-1] <= 8
+
+
+@pytest.mark.parametrize(("look", "rest"), [(0.001, 0.01), (0.005, 0.05), (0.02, LOOK_AGAIN)])
+def test_a_folder_is_looked_at_as_often_as_looking_is_cheap(tmp_path, look, rest):
+    class Folder(Ledger):
+        """Looking takes so long."""
+
+        looks = 0
+        now = 0.0
+
+        def _next_entry(self):
+            Folder.looks += 1
+            Folder.now += look
+            return super()._next_entry()
+
+    ledger = Folder(tmp_path, {}, ("s",), frozenset(), 10, None, lambda: Folder.now)
+    ledger.advance(0)
+    Folder.now = rest - 1e-6
+    ledger.advance(0)
+    assert Folder.looks == 1
+    Folder.now = rest + 1e-6
+    ledger.advance(0)
+    assert Folder.looks == 2
 
 
 def test_old_entries_go_and_positions_stay(tmp_path, monkeypatch):

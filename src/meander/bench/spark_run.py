@@ -105,23 +105,26 @@ def rates(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, float]
     rest = folder / "1.tsv"
     write_file(graph.take(slice(warm, None)), rest)
 
-    def timed(process: Callable[[], None]) -> float:
-        process()
-        begun = time.perf_counter()
+    edges = graph.edges - warm
+
+    def timed(query: Any, rows: Callable[[], int]) -> float:
+        """From when the file is there until the query has committed its last row."""
+        query.processAllAvailable()
         shutil.copy(rest, inputs / ".1")
+        begun = time.perf_counter()
         (inputs / ".1").replace(inputs / "1.tsv")
-        process()
+        while rows() < edges + warm:
+            query.processAllAvailable()
         took = time.perf_counter() - begun
         (inputs / "1.tsv").unlink()
         return took
 
     rows = spark.readStream.schema(COLUMNS).option("sep", "\t").csv(str(inputs))
     noop = rows.writeStream.format("noop").option("checkpointLocation", str(folder / "noop")).start()
-    by_noop = timed(noop.processAllAvailable)
+    by_noop = timed(noop, lambda: sum(one["numInputRows"] for one in progress_of(noop)))
     noop.stop()
     with started(spark, inputs, text, folder) as run:
-        by_meander = timed(run.process_available)
-    edges = graph.edges - warm
+        by_meander = timed(run.query, lambda: run.totals["edges"])
     return {
         "edges": edges,
         "meander": edges / by_meander,

@@ -22,36 +22,19 @@ import numpy as np
 
 from meander.dataflow.answers import Answers
 from meander.dataflow.dataflow import Dataflow
-from meander.dataflow.edges import Edges, Reject, concat_edges
+from meander.dataflow.edges import Edges, concat_edges
 from meander.dataflow.ingest import Ingest
 from meander.physical.plan import Result
+from meander.spark.arriving import Released, take_in, take_up
 from meander.spark.cells import CellStore, Job, Output
-from meander.spark.chunks import (
-    ANSWERS,
-    CLOSED,
-    EDGES,
-    ERROR,
-    FIGURES,
-    PARTITION_SHIFT,
-    REJECTS,
-    TICK,
-    Chunk,
-    Parcel,
-)
-from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
-from meander.spark.exchange import Sent, derived_edges, receive, send, tell_frontier
+from meander.spark.chunks import ANSWERS, FIGURES, Chunk, Parcel
+from meander.spark.codec import decode_edges, encode_edges
+from meander.spark.exchange import Sent, derived_edges, send, tell_frontier
 from meander.spark.formats import encode_answers
 from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
 from meander.spark.retelling import retold
 from meander.spark.shares import own_answers, with_shares
-from meander.spark.state import (
-    Head,
-    Piece,
-    pack_arrays,
-    read_snapshot,
-    unpack_arrays,
-    write_snapshot,
-)
+from meander.spark.state import Head, Piece, pack_arrays, read_snapshot, unpack_arrays, write_snapshot
 
 
 @dataclass
@@ -108,46 +91,45 @@ def step(
         withdraw(live.folder)
     ready = time.perf_counter()
 
-    batch = []
-    for one in sorted(chunks, key=lambda chunk: chunk.place):
-        if one.stage != job.stage:
-            yield Parcel(cell, one.stage, *one[:4])
-        elif one.kind in (REJECTS, ERROR, FIGURES):
-            rows = len(decode_rejects(one.data)) if one.kind == REJECTS else 1
-            yield Output(one.kind, "", "", rows, one.data)
-        batch.append(one)
+    rows = sorted(chunks, key=lambda chunk: chunk.place)
     counts = dict.fromkeys(("edges", "late", "rejected", "answers"), 0)
     sent = Sent()
-    if job.stage == 0:
-        late = ingest_chunks(job, head, live.ingest, batch, counts)
-        if late:
-            yield Output(REJECTS, "", "", len(late), encode_rejects(late))
-        released, frontier = live.ingest.release()
-        yield from send(released, job.deliveries, job.targets, 0, sent)
-    else:
-        released, frontier = receive([one for one in batch if one.stage == job.stage])
-        counts["edges"] = sum(edges.rows for edges in released.values())
-    pushed = time.perf_counter()
+    taken: dict[str, list[Edges]] = {}
     derived: dict[str, list[Answers]] = {}
-    taken = live.dataflow.process(share_of(job, cell, released), frontier)
-    for result, answers in chain(live.retold, taken):
-        if len(job.cells) > 1 and (result.query, result.head) in job.in_full:
-            answers = own_answers(answers, job.cells.index(cell), len(job.cells))
-        if result.raw:
-            derived.setdefault(result.head, []).append(answers)
-        elif answers.rows:
-            counts["answers"] += answers.rows
-            data = encode_answers(answers, job.formats.get(result.query, "arrow"))
-            yield Output(ANSWERS, result.query, result.head, answers.rows, data)
+    frontier: int | None = None
+    in_dataflow = 0.0
+    parts = take_up(job, cell, rows, counts) if job.stage else take_in(job, head, live.ingest, rows, counts)
+    for part in parts:
+        if not isinstance(part, Released):
+            yield part
+            continue
+        edges, frontier = part
+        for stream, some in edges.items():
+            taken.setdefault(stream, []).append(some)
+        if job.stage == 0:
+            yield from send(edges, job.deliveries, job.targets, 0, sent)
+        entered = time.perf_counter()
+        for result, answers in chain(
+            live.retold, live.dataflow.process(share_of(job, cell, edges), frontier)
+        ):
+            if len(job.cells) > 1 and (result.query, result.head) in job.in_full:
+                answers = own_answers(answers, job.cells.index(cell), len(job.cells))
+            if result.raw:
+                derived.setdefault(result.head, []).append(answers)
+            elif answers.rows:
+                counts["answers"] += answers.rows
+                data = encode_answers(answers, job.formats.get(result.query, "arrow"))
+                yield Output(ANSWERS, result.query, result.head, answers.rows, data)
+        live.retold = []
+        in_dataflow += time.perf_counter() - entered
     if job.stage < job.last:
-        tuples = {stream: derived_edges(parts) for stream, parts in derived.items()}
+        tuples = {stream: derived_edges(some) for stream, some in derived.items()}
         yield from send(tuples, job.deliveries, job.targets, job.number(cell), sent)
         yield from tell_frontier(frontier, job.stage + 1, job.targets)
     processed = time.perf_counter()
 
     if job.plan.operators:
-        keep(job, head, store, released, live.dataflow.time)
-    live.retold = []
+        keep(job, head, store, taken, live.dataflow.time)
     head.time = live.dataflow.time
     head.streams = list(job.streams)
     head.results = [[one.query, one.head] for one in job.plan.results]
@@ -166,26 +148,11 @@ def step(
     live.seconds = {
         "rebuild": ready - begun,
         "load": live.seconds.get("load", 0.0) if live.rebuilt else 0.0,
-        "ingest": pushed - ready,
-        "dataflow": processed - pushed,
+        "ingest": processed - ready - in_dataflow,
+        "dataflow": in_dataflow,
         "keep": time.perf_counter() - processed,
     }
     yield figures(job, cell, head, live, counts | sent.counts)
-
-
-def ingest_chunks(
-    job: Job, head: Head, ingest: Ingest, batch: list[Chunk], counts: dict[str, int]
-) -> list[Reject]:
-    """Take what has arrived, and see which streams have ended; what is too late comes back."""
-    late: list[Reject] = []
-    for stream, edges in arrivals(job, batch):
-        counts["edges"] += edges.rows
-        late += ingest.push(stream, edges)
-    counts["late"] = len(late)
-    counts["rejected"] = sum(len(decode_rejects(one.data)) for one in batch if one.kind == REJECTS)
-    ended = [one.stream for one in batch if one.kind == TICK and one.data == CLOSED]
-    watch_streams(job, head, ingest, {one.stream for one in batch if one.kind == EDGES}, ended)
-    return late
 
 
 def share_of(job: Job, cell: int, edges: Mapping[str, Edges]) -> Mapping[str, Edges]:
@@ -193,66 +160,15 @@ def share_of(job: Job, cell: int, edges: Mapping[str, Edges]) -> Mapping[str, Ed
     return with_shares(edges, job.plan.streams, job.cells.index(cell), len(job.cells))
 
 
-def arrivals(job: Job, batch: list[Chunk]) -> Iterator[tuple[str, Edges]]:
-    """The edges of a batch, stream by stream, in order of arrival.
-
-    Partitions of a DataFrame have no order among each other. They are merged by the greatest time that each has
-    reached, which keeps the order in each and makes no edge late that would not be late alone.
-    """
-    for stream in job.streams:
-        chunks = [one for one in batch if one.kind == EDGES and one.stream == stream]
-        if stream not in job.merged or len({one.place >> PARTITION_SHIFT for one in chunks}) < 2:
-            for one in chunks:
-                yield stream, edges_of(one)
-            continue
-        partitions: dict[int, list[Edges]] = {}
-        for one in chunks:
-            partitions.setdefault(one.place >> PARTITION_SHIFT, []).append(edges_of(one))
-        parts = [concat_edges(edges) for edges in partitions.values()]
-        reached = np.concatenate([np.maximum.accumulate(part.ts) for part in parts])
-        yield stream, concat_edges(parts).take(np.argsort(reached, kind="stable"))
-
-
-def edges_of(chunk: Chunk) -> Edges:
-    return decode_edges(chunk.data) if chunk.edges is None else chunk.edges
-
-
-def watch_streams(job: Job, head: Head, ingest: Ingest, spoke: set[str], ended: list[str]) -> None:
-    """Close the streams that have ended, and those silent for too long; open those that speak again."""
-    now = time.time()
-    for stream in spoke:
-        head.heard[stream] = now
-    for stream in ended:
-        if stream not in head.ended:
-            head.ended.append(stream)
-            ingest.close(stream)
-    waiting = [one for one in job.streams if one not in head.ended]
-    silent = [one for one in waiting if now - max(head.heard.get(one, 0.0), job.started) > job.idle]
-    if waiting and len(silent) == len(waiting):
-        # Time comes from the streams: without any it stands where the furthest of them is, and does not run out.
-        silent.remove(max(silent, key=lambda one: ingest.streams[one].greatest))
-    for stream in waiting:
-        if stream in silent and stream not in head.idle:
-            head.idle.append(stream)
-            ingest.close(stream)
-        elif stream not in silent and stream in head.idle:
-            head.idle.remove(stream)
-            ingest.open(stream)
-
-
-def keep(job: Job, head: Head, store: CellStore, released: Mapping[str, Edges], time_reached: int) -> None:
+def keep(job: Job, head: Head, store: CellStore, taken: Mapping[str, list[Edges]], time_reached: int) -> None:
     """Put the edges that the dataflow has taken into the store, and take out what has expired.
 
     What expires at the time reached stays: until that instant is over, its end is not told in `changes` mode.
     """
-    for stream, edges in released.items():
-        expiries = job.expiries(stream, edges)
-        if edges.exp is None:
-            # In order of time: what has expired already stands at the front.
-            expired = int(np.searchsorted(expiries, time_reached))
-            edges, expiries = edges.take(slice(expired, None)), expiries[expired:]
+    for stream, parts in taken.items():
+        edges = concat_edges([unexpired(job, stream, part, time_reached) for part in parts])
         if edges.rows:
-            expiry = int(expiries.max())
+            expiry = int(job.expiries(stream, edges).max())
             if edges.exp is not None and edges.op.min() < 0:
                 # What shortens earlier tuples stays as long as they do.
                 expiry = max([expiry, *(one.expiry for one in head.pieces if one.stream == stream)])
@@ -261,9 +177,17 @@ def keep(job: Job, head: Head, store: CellStore, released: Mapping[str, Edges], 
                 store.write_piece(piece.number, encode_edges(edges, lines=False, compressed=True))
     for gone in head.drop_expired(time_reached - 1):
         store.drop_piece(gone.number)
-    for stream in released:
+    for stream in taken:
         while pieces := head.mergeable(stream):
             merge_pieces(head, store, pieces)
+
+
+def unexpired(job: Job, stream: str, edges: Edges, time_reached: int) -> Edges:
+    """Those of some edges in order of time that may be valid yet."""
+    if edges.exp is not None:
+        return edges
+    # What has expired already stands at the front.
+    return edges.take(slice(int(np.searchsorted(job.expiries(stream, edges), time_reached)), None))
 
 
 def merge_pieces(head: Head, store: CellStore, pieces: list[Piece]) -> None:

@@ -30,6 +30,11 @@ SAMPLE = 1 << 16
 LEAST_SEGMENT = 1 << 12
 MOST_SEGMENT = 1 << 22
 LOOK_AGAIN = 0.1
+"""A folder is looked at again after so many seconds at most, and sooner where looking takes little."""
+
+LOOKING = 0.1
+"""The share of a processor's time that looking may take."""
+
 WHOLE = -1
 END_SIGNAL = "end"
 
@@ -75,7 +80,7 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._looked = -LOOK_AGAIN
+        self._look_at = self.clock()
         self._ticked = self.clock()
         numbers = sorted(int(one.stem) for one in self.folder.glob("*.json"))
         for number in numbers:
@@ -87,11 +92,11 @@ class Ledger:
         if number < self.last:
             return number + 1
         now = self.clock()
-        if now - self._looked < LOOK_AGAIN:
+        if now < self._look_at:
             return number
         entry = self._next_entry()
         if not entry.segments and not entry.closed:
-            self._looked = now
+            self._look_at = now + min(LOOK_AGAIN, (self.clock() - now) / LOOKING)
             if self.tick is None or now - self._ticked < self.tick:
                 return number
         self._ticked = now

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,14 +40,22 @@ def read_chunks(segments: Iterable[Segment], time_unit: str, *, packed: bool = T
 
 
 def unfold(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
-    """The same chunks; in the place of segments, what is in them."""
+    """The same chunks; in the place of segments, what is in them, in its order."""
     for one in chunks:
         if one.kind != SEGMENTS:
             yield one
             continue
         segments = [Segment(*fields) for fields in json.loads(one.data)]
-        for place, chunk in enumerate(read_chunks(segments, time_unit, packed=False), start=one.place):
-            yield chunk._replace(place=place)
+        yield from read_ahead(read_chunks(segments, time_unit, packed=False))
+
+
+def read_ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The same chunks, each of them read while the one before it is in use."""
+    with ThreadPoolExecutor(1) as reader:
+        waiting = reader.submit(next, chunks, None)
+        while (one := waiting.result()) is not None:
+            waiting = reader.submit(next, chunks, None)
+            yield one
 
 
 def pack_batch(batch: pa.RecordBatch, stream: str, place: int, time_unit: str) -> list[Chunk]:
