@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from meander.bench.__main__ import main
-from meander.bench.spark_run import RATED, SparkReport
+from meander.bench.spark_run import RATED, YOUNG, SparkReport
 from meander.bench.tables import SPARK_MARKS
 
 pytestmark = pytest.mark.spark
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.spark
 
 def test_three_tables_with_their_ratios() -> None:
     report = SparkReport(
-        {"Q1": {"edges": 1_000.0, "meander": 5_000.0, "noop": 8_000.0, "ratio": 0.625}},
+        {"Q1": {"edges": 1_000, "meander": 5_000.0, "noop": 8_000.0, "ratio": 0.625, YOUNG: 0.9}},
         {"with Meander": 400.4, "beyond": 150.0},
         {"edges in the window": 500_000, "snapshot loaded": 0.5, "state is back": 1.0, "ratio": 2.0},
     )
     tables = [table for _, table in report.sections()]
-    assert tables[0][1] == ["Q1", "1,000", "5,000", "8,000", "0.62"]
+    assert tables[0][1] == ["Q1", "1,000", "5,000", "8,000", "0.62", "0.90"]
     assert tables[1][1:] == [["with Meander", "400"], ["beyond", "150"]]
     assert tables[2][1] == ["500,000", "0.50", "1.00", "2.00"]
 

@@ -14,6 +14,9 @@ import pyarrow as pa
 from meander.dataflow.answers import INTEGERS, STRINGS, Answers, as_table
 from meander.dataflow.jsonl import jsonl_bytes
 
+Part = bytes | memoryview
+"""Encoded answers, at hand or in a file that is mapped."""
+
 JSONL, ARROW, ARROW_STRINGS, ARROW_INTEGERS = "jsonl", "arrow", "arrow-strings", "arrow-integers"
 
 VERTEX_TYPES = {ARROW: None, ARROW_STRINGS: STRINGS, ARROW_INTEGERS: INTEGERS}
@@ -33,7 +36,7 @@ def encode_table(table: pa.Table) -> bytes:
     return content
 
 
-def decode_table(data: bytes) -> pa.Table:
+def decode_table(data: Part) -> pa.Table:
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         return reader.read_all()
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from meander.dataflow.answers import INTEGERS
 from meander.errors import ArgumentError, StateError
 from meander.spark.codec import decode_rejects
-from meander.spark.formats import ARROW, JSONL, decode_table
+from meander.spark.formats import ARROW, JSONL, Part, decode_table
 from meander.spark.ledger import write_atomically
 
 PARTS = ".parts"
@@ -36,7 +36,7 @@ class Sink(Protocol):
 
     how: str
 
-    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+    def write(self, batch: int, parts: Sequence[Part]) -> None:
         """Take a batch; where the last one comes again, it takes that one's place."""
 
     def finish(self) -> None:
@@ -68,7 +68,7 @@ class LineFile:
             except OSError as error:
                 raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
 
-    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+    def write(self, batch: int, parts: Sequence[Part]) -> None:
         if batch < self.batch:
             return
         if batch == self.batch:
@@ -99,7 +99,7 @@ class StandardOutput:
 
     how = JSONL
 
-    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+    def write(self, batch: int, parts: Sequence[Part]) -> None:
         for part in parts:
             sys.stdout.buffer.write(part)
         sys.stdout.buffer.flush()
@@ -125,7 +125,7 @@ class Folder:
             )
         write_atomically(record, "{}")
 
-    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+    def write(self, batch: int, parts: Sequence[Part]) -> None:
         path = self.path / f"part-{batch:09}.parquet"
         if not parts:
             path.unlink(missing_ok=True)
@@ -151,7 +151,7 @@ class ParquetFile:
             shutil.rmtree(folder, ignore_errors=True)
         self.parts = Folder(folder, record)
 
-    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+    def write(self, batch: int, parts: Sequence[Part]) -> None:
         self.parts.write(batch, parts)
 
     def finish(self) -> None:
@@ -193,7 +193,7 @@ class Collected:
     def __init__(self, take: Callable[[pa.Table], Any]) -> None:
         self.take = take
 
-    def write(self, batch: int, parts: Sequence[bytes]) -> None:
+    def write(self, batch: int, parts: Sequence[Part]) -> None:
         if parts:
             self.take(one_table([decode_table(part) for part in parts]))
 
