@@ -1,8 +1,10 @@
 """Workers of a session of our own are forked with everything loaded."""
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -89,3 +91,25 @@ def test_a_session_with_the_usual_daemon_goes_without():
         assert environment == {POOL: "r"}
     assert environment == {}
     pool.prepare()
+
+
+def test_what_workers_are_forked_from_ends_after_the_last_of_them():
+    program = "import meander.spark.daemon as d; d.IDLE, d.LOOK = 1.0, 0.1; d.main()"
+    environment = os.environ | {JOBS: "none"}
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        port = int.from_bytes(daemon.stdout.read(4), "big")
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            assert int.from_bytes(connection.recv(4), "big") > 0, "the number of a worker"
+            time.sleep(3)
+            assert daemon.poll() is None, "a worker is there"
+        daemon.wait(30)
+    finally:
+        daemon.kill()
+        daemon.wait()
