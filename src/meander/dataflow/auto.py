@@ -21,6 +21,7 @@ from meander.dataflow.closure import ClosureOperator
 from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows
 from meander.dataflow.path import LEAST_OUTPUT, TreePathOperator
 from meander.dataflow.state import Array, Store
+from meander.dataflow.threads import Team
 from meander.kernels.forest import NODES, relink_nodes
 from meander.kernels.graph import ROWS, Rows
 from meander.kernels.pattern import MergedRows
@@ -59,7 +60,7 @@ class AutoPathOperator:
         roots: Sequence[int],
         proved: bool,
         demanded: int,
-        threads: int,
+        team: Team,
     ) -> None:
         self.demanded = demanded
         self.graph = graph
@@ -73,7 +74,7 @@ class AutoPathOperator:
             roots=roots,
             proved=proved,
             demanded=demanded,
-            threads=threads,
+            team=team,
         )
         # [which, how often it has moved; since they were last weighed the pairs, the segments (of trees) or edges
         # walked (by the closure), the batches and the rows; the pairs and edges that were weighed; how often S-PATH

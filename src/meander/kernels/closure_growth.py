@@ -67,10 +67,10 @@ from meander.kernels.closure_matrix import (
     sweep_matrix,
 )
 from meander.kernels.graph import DONE, FULL_SCRATCH, FULL_TABLE
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel
 
 
-@kernel
+@inner_kernel
 def touch_place(matrix: Matrix, place: int, now: int) -> int:
     """Keep the levels of a place as they were before the segment."""
     touch = matrix.place[place, TOUCH]
@@ -89,7 +89,7 @@ def touch_place(matrix: Matrix, place: int, now: int) -> int:
     return touch
 
 
-@kernel
+@inner_kernel
 def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, timed: bool) -> int:
     """Push the dirty chunks of an edge's source over it; the chunks in which its target gained.
 
@@ -144,7 +144,7 @@ def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, time
     return gained
 
 
-@kernel
+@inner_kernel
 def queue_place(matrix: Matrix, place: int, gained: int, tail: int) -> bool:
     """Note the chunks in which a place gained, and put it at the end of the queue; whether it was not in it."""
     matrix.dirty[place, LATELY] |= gained
@@ -223,7 +223,7 @@ def build_matrix(
     return DONE
 
 
-@kernel
+@inner_kernel
 def start_row(
     segment: Segment, matrix: Matrix, automaton: Moves, row: int, now: int, size: int, timed: bool
 ) -> int:
@@ -284,7 +284,7 @@ def grow_matrix(
     return DONE
 
 
-@kernel
+@inner_kernel
 def moved_chunks(matrix: Matrix, automaton: Moves, vertex: int, first: int) -> int:
     """The chunks in which an accepting place of a vertex gained; none where another touched place has its turn."""
     states = automaton.settings[0]
@@ -298,7 +298,7 @@ def moved_chunks(matrix: Matrix, automaton: Moves, vertex: int, first: int) -> i
     return moved
 
 
-@kernel
+@inner_kernel
 def gather_answers(matrix: Matrix, automaton: Moves, vertex: int) -> None:
     """The answers of a vertex, over all its accepting states."""
     states = automaton.settings[0]
@@ -340,7 +340,7 @@ def gather_answers(matrix: Matrix, automaton: Moves, vertex: int) -> None:
                 matrix.answer[WHEN, column] = since if since < when else when
 
 
-@kernel
+@inner_kernel
 def stage_pair(
     staged: Array, at: int, source: int, target: int, exp: int, row: int, last: int, split: int
 ) -> int:
