@@ -67,13 +67,12 @@ from meander.kernels.closure_walk import (
     CURSOR,
     CUT_TIME,
     END_COLUMNS,
-    FULL_MATRIX,
     OUT,
     Asked,
     walk_segments,
 )
 from meander.kernels.forest import Automaton
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
+from meander.kernels.graph import DONE, FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
 from meander.kernels.pattern import MergedRows
 from meander.physical.plan import PathOp
 

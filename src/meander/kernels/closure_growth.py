@@ -54,7 +54,6 @@ from meander.kernels.closure_matrix import (
     TOUCH,
     TOUCHED,
     UNIT,
-    UNUSABLE,
     WAITS,
     WHEN,
     Matrix,
@@ -66,7 +65,7 @@ from meander.kernels.closure_matrix import (
     padded,
     sweep_matrix,
 )
-from meander.kernels.graph import DONE, FULL_SCRATCH, FULL_TABLE
+from meander.kernels.graph import DONE, FULL_SCRATCH, FULL_TABLE, UNUSABLE
 from meander.kernels.jit import Array, inner_kernel, kernel
 
 
@@ -262,7 +261,7 @@ def link_changes(segment: Segment, matrix: Matrix, automaton: Moves, roots: Arra
 def grow_matrix(
     segment: Segment, matrix: Matrix, automaton: Moves, roots: Array, share: Array, time: int
 ) -> int:
-    """Let the segment's rows in. DONE; UNUSABLE; or FULL_SCRATCH, where `counts` says what is short."""
+    """Let the segment's rows in. FULL_SCRATCH: `counts` says what is short; UNUSABLE: no unit fits the expiries."""
     counts = matrix.counts
     counts[SHORT] = 0
     if counts[READY] == 0 or not fits_unit(segment, matrix):

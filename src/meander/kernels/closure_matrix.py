@@ -61,7 +61,6 @@ NOT_YET = 65_535  # in `since`: not valid
 CHUNK = 64  # columns that are looked at together
 LAST_BIT = 62  # of `dirty`: it stands for all chunks from there on
 ALL = -1  # all chunks
-UNUSABLE = 7  # expiries have no unit that lets them fit
 
 
 class Matrix(NamedTuple):

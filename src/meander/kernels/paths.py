@@ -33,6 +33,7 @@ from meander.kernels.graph import (
     Rows,
     expiry_at,
 )
+from meander.kernels.heap import push_heap
 from meander.kernels.jit import Array, inner_kernel, kernel
 from meander.kernels.pattern import MergedRows
 
@@ -95,17 +96,8 @@ def emit_pair(out: Rows, cursor: Array, src: int, trg: int, time: int, exp: int,
 @kernel
 def push_expiry(walk: Walk, exp: int, node: int) -> None:
     """Remember when a node is to be looked at again. Needs room for one."""
-    at = walk.expiry_count[0]
-    walk.expiry_count[0] = at + 1
-    while at > 0:
-        above = (at - 1) >> 1
-        if walk.expiry_exp[above] <= exp:
-            break
-        walk.expiry_exp[at] = walk.expiry_exp[above]
-        walk.expiry_node[at] = walk.expiry_node[above]
-        at = above
-    walk.expiry_exp[at] = exp
-    walk.expiry_node[at] = node
+    count = walk.expiry_count
+    count[0] = push_heap(walk.expiry_exp, walk.expiry_node, count[0], exp, node)
 
 
 @kernel
