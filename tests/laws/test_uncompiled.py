@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
-def test_the_law_holds_uncompiled() -> None:
-    law = str(Path(__file__).with_name("test_law_local.py"))
+
+@pytest.mark.parametrize(("law", "chosen"), [("local", "snapshot"), ("demand", "")])
+def test_the_law_holds_uncompiled(law: str, chosen: str) -> None:
+    file = Path(__file__).with_name(f"test_law_{law}.py")
     run = subprocess.run(
         [
             sys.executable,
@@ -19,10 +22,10 @@ def test_the_law_holds_uncompiled() -> None:
             "-m",
             "not slow",
             "-k",
-            "snapshot",
+            chosen,
             "-p",
             "no:cacheprovider",
-            str(law),
+            file,
         ],
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "MEANDER_LAW_EXAMPLES": "60"},
         capture_output=True,

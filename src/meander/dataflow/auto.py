@@ -21,6 +21,7 @@ from meander.dataflow.closure import ClosureOperator
 from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows
 from meander.dataflow.path import LEAST_OUTPUT, TreePathOperator
 from meander.dataflow.state import Array, Store
+from meander.dataflow.threads import Team
 from meander.kernels.forest import NODES, relink_nodes
 from meander.kernels.graph import ROWS, Rows
 from meander.kernels.pattern import MergedRows
@@ -28,18 +29,18 @@ from meander.physical.plan import PathOp
 
 # What a valid edge costs the closure in a segment, counted in pairs that S-PATH hands out: where the closure starts
 # from nothing, and where it keeps what it knew before. Then what a batch costs it.
-EDGE_PRICE = 0.2
-KEPT_PRICE = 0.02
-BATCH_PRICE = 500
+EDGE_PRICE = 0.4
+KEPT_PRICE = 0.04
+BATCH_PRICE = 2000
 # Where it keeps what it knew, the roots that make a row of the input cost as much as a pair.
-ROOTS_PRICE = 100
+ROOTS_PRICE = 50
 # How much both must have cost together before they are weighed: small batches add up until then.
 ENOUGH = 20_000
 # The other operator must be this many times cheaper.
 MARGIN = 1.5
 
 # How many rows S-PATH takes before they are weighed: the closure may take over within a batch. Each time that S-PATH
-# is found cheaper they double, up to eight times as many.
+# is found cheaper by half they double, up to eight times as many.
 PART = 2048
 MOST_DOUBLINGS = 3
 
@@ -59,7 +60,7 @@ class AutoPathOperator:
         roots: Sequence[int],
         proved: bool,
         demanded: int,
-        threads: int,
+        team: Team,
     ) -> None:
         self.demanded = demanded
         self.graph = graph
@@ -73,11 +74,11 @@ class AutoPathOperator:
             roots=roots,
             proved=proved,
             demanded=demanded,
-            threads=threads,
+            team=team,
         )
         # [which, how often it has moved; since they were last weighed the pairs, the segments (of trees) or edges
         # walked (by the closure), the batches and the rows; the pairs and edges that were weighed; how often S-PATH
-        # was found cheaper of late]
+        # was found far cheaper of late]
         self.chosen = store.array("chosen", 9, np.int64)
 
     def bind(self) -> None:
@@ -154,7 +155,10 @@ class AutoPathOperator:
         return self._move(upto)
 
     def _measure(self, rows: MergedRows, pairs: int, upto: int) -> None:
-        segments = np.unique(rows.exp[rows.op > 0]).size + np.unique(rows.ts[rows.op < 0]).size
+        # A slide begins with the first edge that lasts longer than all before; each instant of deletions is its own.
+        segments = 1 + np.count_nonzero(np.diff(np.maximum.accumulate(rows.exp)))
+        if rows.op.min() < 0:
+            segments += np.unique(rows.ts[rows.op < 0]).size
         self.chosen[2] += pairs
         self.chosen[5] += rows.ts.size
         # What is valid is counted only where it can matter: trees that are cheap so far stay.
@@ -186,7 +190,7 @@ class AutoPathOperator:
             if closure * MARGIN < trees:
                 self.chosen[8] = 0
                 return CLOSURE
-            self.chosen[8] = min(self.chosen[8] + 1, MOST_DOUBLINGS)
+            self.chosen[8] = min(self.chosen[8] + 1, MOST_DOUBLINGS) if 2 * trees < closure else 0
             return TREES
         return TREES if trees * MARGIN < closure else CLOSURE
 

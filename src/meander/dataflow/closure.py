@@ -8,7 +8,7 @@ for its share of the roots, with scratch of its own, and waits for no other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from threading import Lock
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, first_rows, more_rows
 from meander.dataflow.path import automaton_arrays
 from meander.dataflow.state import Array, Store
+from meander.dataflow.threads import Team
 from meander.kernels.closure import (
     COUNTS,
     CURRENT,
@@ -66,13 +67,12 @@ from meander.kernels.closure_walk import (
     CURSOR,
     CUT_TIME,
     END_COLUMNS,
-    FULL_MATRIX,
     OUT,
     Asked,
     walk_segments,
 )
 from meander.kernels.forest import Automaton
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
+from meander.kernels.graph import DONE, FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
 from meander.kernels.pattern import MergedRows
 from meander.physical.plan import PathOp
 
@@ -341,7 +341,7 @@ class ClosureOperator:
         expiries: bool = True,
         proved: bool = False,
         demanded: int = -1,
-        threads: int = 1,
+        team: Team,
     ) -> None:
         self.demanded = demanded
         self.graph = graph
@@ -357,14 +357,14 @@ class ClosureOperator:
                 graph,
                 store,
                 closure_moves(self.automaton),
-                Asked(asked_roots, np.array([share, threads], np.int64), settings),
+                Asked(asked_roots, np.array([share, team.threads], np.int64), settings),
                 demanded,
                 f"share {share}",
                 lock,
             )
-            for share in range(threads)
+            for share in range(team.threads)
         ]
-        self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self.team = team
 
     def bind(self) -> None:
         self.clock = self.store.arrays["clock"]
@@ -423,9 +423,7 @@ class ClosureOperator:
         if rows.ts.size == 0 and self.expiries:
             return NO_ROWS
         changed = self._changed(rows, horizon, upto, done)
-        if self.pool is None:
-            return self.shares[0].walk(changed)
-        return merge_rows(list(self.pool.map(lambda share: share.walk(changed), self.shares)))
+        return merge_rows(self.team.map(lambda share: share.walk(changed), self.shares), self.team)
 
     def _changed(self, rows: MergedRows, horizon: int, upto: int, done: MergedRows | None) -> Changed:
         graph = self.graph.graph
@@ -454,11 +452,21 @@ class ClosureOperator:
         """The vertices of valid paths are those of valid edges: the graph marks them."""
 
 
-def merge_rows(parts: Sequence[Rows]) -> Rows:
+def merge_rows(parts: Sequence[Rows], team: Team) -> Rows:
     """Several outputs, each in order of time, as one."""
-    merged = parts[0]
-    for part in parts[1:]:
-        both = empty_rows(merged.ts.size + part.ts.size)
-        merge_sorted(merged, part, both)
-        merged = both
+    merged, *rest = [part for part in parts if part.ts.size] or parts[:1]
+    for part in rest:
+        out = empty_rows(merged.ts.size + part.ts.size)
+        times = merged.ts[merged.ts.size * np.arange(1, team.threads) // team.threads]
+        ends = [[0, *np.searchsorted(rows.ts, times), rows.ts.size] for rows in (merged, part)]
+        pieces = [
+            (slice_rows(merged, i, j), slice_rows(part, k, m), slice_rows(out, i + k, j + m))
+            for (i, k), (j, m) in pairwise(zip(*ends, strict=True))
+        ]
+        team.map(lambda piece: merge_sorted(*piece), pieces)
+        merged = out
     return merged
+
+
+def slice_rows(rows: Rows, begin: int, end: int) -> Rows:
+    return Rows(*(column[begin:end] for column in rows))

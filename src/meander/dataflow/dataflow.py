@@ -23,6 +23,7 @@ from meander.dataflow.path import TreePathOperator
 from meander.dataflow.pattern import PatternOperator
 from meander.dataflow.results import ResultStream
 from meander.dataflow.state import Array, Budget, Store
+from meander.dataflow.threads import Team
 from meander.dataflow.union import UnionOperator
 from meander.dataflow.vertices import Vertices
 from meander.errors import ArgumentError, StateError
@@ -93,7 +94,7 @@ class Dataflow:
         self.plan = plan
         self.mode = mode
         self.paths = paths
-        self.threads = threads
+        self.team = Team(threads)
         self.budget = Budget(memory)
         self.stores: dict[str, Store] = {}
         self.folder = folder
@@ -114,6 +115,7 @@ class Dataflow:
                 self._store(f"result {at} {result.head}"),
                 mode=mode,
                 paths=paths,
+                team=self.team,
             )
             for at, result in enumerate(plan.results)
             if not result.raw
@@ -163,7 +165,7 @@ class Dataflow:
                         roots=self._numbers(operator.root),
                         proved=self.paths,
                         demanded=demanded,
-                        threads=self.threads,
+                        team=self.team,
                     )
                 if operator.operator == "closure":
                     return ClosureOperator(
@@ -175,7 +177,7 @@ class Dataflow:
                         expiries=self.mode == "intervals" or self.paths or self._is_read(number),
                         proved=self.paths,
                         demanded=demanded,
-                        threads=self.threads,
+                        team=self.team,
                     )
                 return TreePathOperator(
                     operator,

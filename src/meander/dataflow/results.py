@@ -14,6 +14,7 @@ from meander.dataflow.path import automaton_arrays
 from meander.dataflow.pattern import LEAST_ANSWERS, LEAST_OUTPUT, AnswerTable, double_output, keyed_rows
 from meander.dataflow.standing import StandingRecords
 from meander.dataflow.state import Array, Store
+from meander.dataflow.threads import Team
 from meander.dataflow.vertices import Vertices
 from meander.kernels.changes import STOPS, Changes, mark_open, pack_changes, track_changes
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
@@ -188,8 +189,10 @@ class ResultStream:
         *,
         mode: str,
         paths: bool,
+        team: Team,
     ) -> None:
         self.result = result
+        self.team = team
         self.store = store
         self.tracker = ChangeTracker(result.arity, store) if mode == "changes" else None
         self.paths = paths
@@ -235,10 +238,7 @@ class ResultStream:
         ends = np.where(rows.op < 0, NO_EXPIRY, rows.exp) if self.tracker is None else None
         return Answers(
             label=self.result.label,
-            vertices=tuple(
-                vertices.text(np.ascontiguousarray(rows.key[:, position]))
-                for position in range(self.result.arity)
-            ),
+            vertices=tuple(self.team.map(vertices.text, np.ascontiguousarray(rows.key.T))),
             ts=rows.ts.copy(),
             exp=np.full(rows.ts.size, NO_EXPIRY, np.int64) if ends is None else ends,
             op=rows.op.copy(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
+from meander.kernels.heap import pop_heap, push_heap
 from meander.kernels.jit import Array, kernel
 from meander.kernels.pattern import Answers, KeyedRows, emit_answer, find_answer
 
@@ -29,38 +30,9 @@ class Changes(NamedTuple):
 
 @kernel
 def push_stop(changes: Changes, exp: int, entry: int) -> None:
-    at = changes.counts[STOPS]
-    changes.counts[STOPS] = at + 1
-    while at > 0:
-        above = (at - 1) >> 1
-        if changes.stop_exp[above] <= exp:
-            break
-        changes.stop_exp[at] = changes.stop_exp[above]
-        changes.stop_entry[at] = changes.stop_entry[above]
-        at = above
-    changes.stop_exp[at] = exp
-    changes.stop_entry[at] = entry
-
-
-@kernel
-def pop_stop(changes: Changes) -> None:
-    size = changes.counts[STOPS] - 1
-    changes.counts[STOPS] = size
-    exp, entry = changes.stop_exp[size], changes.stop_entry[size]
-    at = 0
-    while True:
-        below = 2 * at + 1
-        if below >= size:
-            break
-        if below + 1 < size and changes.stop_exp[below + 1] < changes.stop_exp[below]:
-            below += 1
-        if changes.stop_exp[below] >= exp:
-            break
-        changes.stop_exp[at] = changes.stop_exp[below]
-        changes.stop_entry[at] = changes.stop_entry[below]
-        at = below
-    changes.stop_exp[at] = exp
-    changes.stop_entry[at] = entry
+    """Remember when an answer may stop. Needs room for one."""
+    counts = changes.counts
+    counts[STOPS] = push_heap(changes.stop_exp, changes.stop_entry, counts[STOPS], exp, entry)
 
 
 @kernel
@@ -87,7 +59,7 @@ def hand_out_stops(answers: Answers, changes: Changes, before: int, out: KeyedRo
         if cursor[1] == out.ts.size:
             return FULL_OUTPUT
         exp, entry = changes.stop_exp[0], changes.stop_entry[0]
-        pop_stop(changes)
+        changes.counts[STOPS] = pop_heap(changes.stop_exp, changes.stop_entry, changes.counts[STOPS])
         if changes.status[entry] == OPEN and answers.exp[entry] == exp:
             changes.status[entry] = CLOSED
             emit_answer(out, cursor[1], answers.key[entry], exp, exp, -1)

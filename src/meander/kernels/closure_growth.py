@@ -54,7 +54,6 @@ from meander.kernels.closure_matrix import (
     TOUCH,
     TOUCHED,
     UNIT,
-    UNUSABLE,
     WAITS,
     WHEN,
     Matrix,
@@ -66,11 +65,11 @@ from meander.kernels.closure_matrix import (
     padded,
     sweep_matrix,
 )
-from meander.kernels.graph import DONE, FULL_SCRATCH, FULL_TABLE
-from meander.kernels.jit import Array, kernel
+from meander.kernels.graph import DONE, FULL_SCRATCH, FULL_TABLE, UNUSABLE
+from meander.kernels.jit import Array, inner_kernel, kernel
 
 
-@kernel
+@inner_kernel
 def touch_place(matrix: Matrix, place: int, now: int) -> int:
     """Keep the levels of a place as they were before the segment."""
     touch = matrix.place[place, TOUCH]
@@ -89,7 +88,7 @@ def touch_place(matrix: Matrix, place: int, now: int) -> int:
     return touch
 
 
-@kernel
+@inner_kernel
 def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, timed: bool) -> int:
     """Push the dirty chunks of an edge's source over it; the chunks in which its target gained.
 
@@ -144,7 +143,7 @@ def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, time
     return gained
 
 
-@kernel
+@inner_kernel
 def queue_place(matrix: Matrix, place: int, gained: int, tail: int) -> bool:
     """Note the chunks in which a place gained, and put it at the end of the queue; whether it was not in it."""
     matrix.dirty[place, LATELY] |= gained
@@ -223,7 +222,7 @@ def build_matrix(
     return DONE
 
 
-@kernel
+@inner_kernel
 def start_row(
     segment: Segment, matrix: Matrix, automaton: Moves, row: int, now: int, size: int, timed: bool
 ) -> int:
@@ -262,7 +261,7 @@ def link_changes(segment: Segment, matrix: Matrix, automaton: Moves, roots: Arra
 def grow_matrix(
     segment: Segment, matrix: Matrix, automaton: Moves, roots: Array, share: Array, time: int
 ) -> int:
-    """Let the segment's rows in. DONE; UNUSABLE; or FULL_SCRATCH, where `counts` says what is short."""
+    """Let the segment's rows in. FULL_SCRATCH: `counts` says what is short; UNUSABLE: no unit fits the expiries."""
     counts = matrix.counts
     counts[SHORT] = 0
     if counts[READY] == 0 or not fits_unit(segment, matrix):
@@ -284,7 +283,7 @@ def grow_matrix(
     return DONE
 
 
-@kernel
+@inner_kernel
 def moved_chunks(matrix: Matrix, automaton: Moves, vertex: int, first: int) -> int:
     """The chunks in which an accepting place of a vertex gained; none where another touched place has its turn."""
     states = automaton.settings[0]
@@ -298,7 +297,7 @@ def moved_chunks(matrix: Matrix, automaton: Moves, vertex: int, first: int) -> i
     return moved
 
 
-@kernel
+@inner_kernel
 def gather_answers(matrix: Matrix, automaton: Moves, vertex: int) -> None:
     """The answers of a vertex, over all its accepting states."""
     states = automaton.settings[0]
@@ -340,7 +339,7 @@ def gather_answers(matrix: Matrix, automaton: Moves, vertex: int) -> None:
                 matrix.answer[WHEN, column] = since if since < when else when
 
 
-@kernel
+@inner_kernel
 def stage_pair(
     staged: Array, at: int, source: int, target: int, exp: int, row: int, last: int, split: int
 ) -> int:

@@ -33,7 +33,7 @@ from meander.kernels.closure import (
     Moves,
     Segment,
 )
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel
 from meander.kernels.paths import is_root
 
 # Places in `Matrix.counts`.
@@ -61,7 +61,6 @@ NOT_YET = 65_535  # in `since`: not valid
 CHUNK = 64  # columns that are looked at together
 LAST_BIT = 62  # of `dirty`: it stands for all chunks from there on
 ALL = -1  # all chunks
-UNUSABLE = 7  # expiries have no unit that lets them fit
 
 
 class Matrix(NamedTuple):
@@ -81,7 +80,7 @@ class Matrix(NamedTuple):
     counts: Array
 
 
-@kernel
+@inner_kernel
 def disown_edge(matrix: Matrix, edge: int) -> None:
     """The row and move of an edge have none any more."""
     owner, moves = matrix.edge[edge, OWNER], matrix.edge_of.shape[1]
@@ -147,7 +146,7 @@ def fits_unit(segment: Segment, matrix: Matrix) -> bool:
     return True
 
 
-@kernel
+@inner_kernel
 def matrix_place(matrix: Matrix, key: int) -> int:
     """The place of a (vertex, state) pair; -1 where there is no room for a new one."""
     counts = matrix.counts
@@ -207,7 +206,7 @@ def matrix_edge(matrix: Matrix) -> int:
     return edge
 
 
-@kernel
+@inner_kernel
 def drop_edge(matrix: Matrix, source: int, before: int, edge: int) -> None:
     """Take an expired edge out of its source's list; `before` is the one before it there, or -1."""
     if before < 0:
@@ -271,7 +270,7 @@ def sweep_matrix(matrix: Matrix, states: int, now: int) -> bool:
     )
 
 
-@kernel
+@inner_kernel
 def link_edge(
     segment: Segment,
     matrix: Matrix,

@@ -56,8 +56,8 @@ from meander.kernels.closure_growth import (
     stage_matrix,
     stage_pair,
 )
-from meander.kernels.closure_matrix import OFF, READY, UNUSABLE, Matrix
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
+from meander.kernels.closure_matrix import OFF, READY, Matrix
+from meander.kernels.graph import DONE, FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, UNUSABLE, Rows
 from meander.kernels.jit import Array, kernel
 from meander.kernels.paths import is_root
 from meander.kernels.pattern import FOREVER, MergedRows
@@ -67,7 +67,6 @@ NEXT_ROW, OUT, PHASE, BLOCK, CUT_TIME, LAST, KIND, TIME, SPLIT, KNOWN_BEFORE = 0
 CURSOR = 10
 # Phases of a step.
 START, BUILD, FLOW, FINISH = 0, 1, 2, 3
-FULL_MATRIX = 8
 # Kinds of a step.
 GROW, CUT, EXPIRE = 0, 1, 2
 

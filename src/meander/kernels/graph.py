@@ -23,8 +23,8 @@ UNCHANGED = -1  # stamp of a row that this batch has not changed: before every i
 # Places in `Graph.counts`.
 ROWS, UNDONE = 0, 1
 
-# What a kernel says when it stops: nothing more to do, or what it needs more room in (or needs at all).
-DONE, FULL_GRAPH, FULL_OUTPUT, FULL_TABLE, FULL_SCRATCH, NEEDS_LINKS = 0, 1, 2, 3, 4, 5
+# What a kernel says when it stops: nothing more to do, what it needs (more room in), or that it cannot.
+DONE, FULL_GRAPH, FULL_OUTPUT, FULL_TABLE, FULL_SCRATCH, FULL_MATRIX, NEEDS_LINKS, UNUSABLE = range(8)
 
 
 class Graph(NamedTuple):

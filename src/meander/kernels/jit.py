@@ -34,12 +34,23 @@ if not _config.CACHE_DIR:
     _config.CACHE_DIR = _cache_folder()
 
 
+_SETTINGS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+
+
 def kernel(function: F) -> F:
     """Compile `function`, once and for all later processes.
 
     Kernels never allocate, so they need no reference counts: without them a kernel that takes a table as a
     NamedTuple of columns runs several times faster.
     """
-    settings: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
-    compiled: F = numba.njit(**settings)(function)
+    compiled: F = numba.njit(**_SETTINGS)(function)
+    return compiled
+
+
+def inner_kernel(function: F) -> F:
+    """A kernel that becomes part of the kernels that call it.
+
+    A call hands on each column of each table, some hundred words: too much for what is called once a row.
+    """
+    compiled: F = numba.njit(forceinline=True, **_SETTINGS)(function)
     return compiled

@@ -33,7 +33,8 @@ from meander.kernels.graph import (
     Rows,
     expiry_at,
 )
-from meander.kernels.jit import Array, kernel
+from meander.kernels.heap import push_heap
+from meander.kernels.jit import Array, inner_kernel, kernel
 from meander.kernels.pattern import MergedRows
 
 # Places in `cursor`.
@@ -95,17 +96,8 @@ def emit_pair(out: Rows, cursor: Array, src: int, trg: int, time: int, exp: int,
 @kernel
 def push_expiry(walk: Walk, exp: int, node: int) -> None:
     """Remember when a node is to be looked at again. Needs room for one."""
-    at = walk.expiry_count[0]
-    walk.expiry_count[0] = at + 1
-    while at > 0:
-        above = (at - 1) >> 1
-        if walk.expiry_exp[above] <= exp:
-            break
-        walk.expiry_exp[at] = walk.expiry_exp[above]
-        walk.expiry_node[at] = walk.expiry_node[above]
-        at = above
-    walk.expiry_exp[at] = exp
-    walk.expiry_node[at] = node
+    count = walk.expiry_count
+    count[0] = push_heap(walk.expiry_exp, walk.expiry_node, count[0], exp, node)
 
 
 @kernel
@@ -200,7 +192,7 @@ def extend_empty(
     return DONE
 
 
-@kernel
+@inner_kernel
 def extend_trees(
     graph: Graph, automaton: Automaton, forest: Forest, rows: MergedRows, i: int, walk: Walk, out: Rows
 ) -> int:
@@ -209,9 +201,10 @@ def extend_trees(
     time, exp, relation = rows.ts[i], rows.exp[i], rows.relation[i]
     states = automaton.settings[0]
     first_path = walk.settings[0] != 0
-    status = settle_nodes(graph, automaton, forest, walk, out, time, False)
-    if status != DONE:
-        return status
+    if queue.counts[ITEMS]:
+        status = settle_nodes(graph, automaton, forest, walk, out, time, False)
+        if status != DONE:
+            return status
     begin, end = automaton.relation_begin[relation], automaton.relation_begin[relation + 1]
     if automaton.settings[1] >= 0 and cursor[MOVE] < 0:
         for end_point in range(2):
@@ -256,6 +249,20 @@ def extend_trees(
     return DONE
 
 
+@inner_kernel
+def reaches_trees(automaton: Automaton, forest: Forest, rows: MergedRows, i: int) -> bool:
+    """Whether the edge of row `i` may begin a tree, or goes on from a node of one."""
+    if automaton.settings[1] >= 0:
+        return True
+    relation, states = rows.relation[i], automaton.settings[0]
+    for move in range(automaton.relation_begin[relation], automaton.relation_begin[relation + 1]):
+        state = automaton.relation_from[move]
+        tail = rows.trg[i] if automaton.relation_inverse[move] else rows.src[i]
+        if state == 0 or forest.first_node[tail * states + state] >= 0:
+            return True
+    return False
+
+
 @kernel
 def walk_insertions(
     graph: Graph, automaton: Automaton, forest: Forest, rows: MergedRows, walk: Walk, out: Rows
@@ -268,6 +275,10 @@ def walk_insertions(
     while cursor[BEGIN] < rows.ts.size:
         if cursor[PHASE] == START:
             cursor[PHASE], cursor[MOVE] = EXTEND, -1
+            if not reaches_trees(automaton, forest, rows, cursor[BEGIN]):
+                cursor[PHASE] = START
+                cursor[BEGIN] += 1
+                continue
         cursor[AT] = cursor[BEGIN]
         status = extend_trees(graph, automaton, forest, rows, cursor[AT], walk, out)
         if status != DONE:

@@ -27,7 +27,7 @@ from meander.kernels.graph import (
     find_row,
     mix,
 )
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel
 
 FOREVER = 1 << 62
 BY_SRC, BY_TRG, SCAN = 0, 1, 2
@@ -99,7 +99,7 @@ def read_expiry(graph: Graph, row: int, time: int, before: bool) -> int:
     return expiry_at(graph, row, time)
 
 
-@kernel
+@inner_kernel
 def open_step(graph: Graph, program: Program, number: int, depth: int, matching: Matching) -> None:
     """Choose the shortest list that this step may walk."""
     step = program.steps[number] + depth
@@ -129,7 +129,7 @@ def open_step(graph: Graph, program: Program, number: int, depth: int, matching:
             matching.cursor[depth] = first
 
 
-@kernel
+@inner_kernel
 def check_atoms(
     graph: Graph,
     program: Program,
@@ -157,7 +157,7 @@ def check_atoms(
     return least
 
 
-@kernel
+@inner_kernel
 def start_match(
     graph: Graph, program: Program, number: int, time: int, before: bool, bound: int, matching: Matching
 ) -> None:
@@ -188,7 +188,7 @@ def start_match(
         open_step(graph, program, number, 0, matching)
 
 
-@kernel
+@inner_kernel
 def next_match(
     graph: Graph, program: Program, number: int, time: int, before: bool, floor: int, matching: Matching
 ) -> int:
@@ -299,7 +299,7 @@ def bind_tuple(program: Program, atom: int, src: int, trg: int, values: Array) -
     return True
 
 
-@kernel
+@inner_kernel
 def complete_row(
     graph: Graph,
     program: Program,

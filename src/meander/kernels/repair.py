@@ -20,6 +20,7 @@ from meander.kernels.graph import (
     expiry_at,
     expiry_before,
 )
+from meander.kernels.heap import pop_heap
 from meander.kernels.jit import kernel
 from meander.kernels.paths import (
     AT,
@@ -54,27 +55,6 @@ def answer_expiry_before(forest: Forest, automaton: Automaton, root: int, vertex
             exp = forest.was[node] if forest.was[node] > 0 else forest.exp[node]
             best = max(best, exp)
     return best
-
-
-@kernel
-def pop_expiry(walk: Walk) -> None:
-    size = walk.expiry_count[0] - 1
-    walk.expiry_count[0] = size
-    exp, node = walk.expiry_exp[size], walk.expiry_node[size]
-    at = 0
-    while True:
-        below = 2 * at + 1
-        if below >= size:
-            break
-        if below + 1 < size and walk.expiry_exp[below + 1] < walk.expiry_exp[below]:
-            below += 1
-        if walk.expiry_exp[below] >= exp:
-            break
-        walk.expiry_exp[at] = walk.expiry_exp[below]
-        walk.expiry_node[at] = walk.expiry_node[below]
-        at = below
-    walk.expiry_exp[at] = exp
-    walk.expiry_node[at] = node
 
 
 @kernel
@@ -279,7 +259,7 @@ def expire_nodes(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk,
                         return FULL_SCRATCH
                     cursor[TIME] = exp
                     mark_node(forest, walk, node)
-                pop_expiry(walk)
+                walk.expiry_count[0] = pop_heap(walk.expiry_exp, walk.expiry_node, walk.expiry_count[0])
             if cursor[MARKED] == 0:
                 return DONE
             for i in range(cursor[MARKED]):
