@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from meander.bench import spark_run
 from meander.bench.__main__ import main
 from meander.bench.spark_run import RATED, YOUNG, SparkReport
 from meander.bench.tables import SPARK_MARKS
@@ -34,8 +35,9 @@ def test_three_tables_with_their_ratios() -> None:
     reason="Spark needs Java, and there is none",
 )
 def test_the_pipeline_is_measured_beside_the_same_spark(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(spark_run, "ROUNDS", 1)
     figures, page = tmp_path / "figures.json", tmp_path / "page.md"
     words = "--only spark --data trees --prefix 2000 --batches 2"
     assert main([*words.split(), "--json", str(figures), "--write", str(page)]) == 0
