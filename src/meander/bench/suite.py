@@ -317,7 +317,7 @@ def _measure_spark(
         graph, chosen, window=setting.window, slide=setting.slide, batches=batches, console=console
     )
     machine = describe()
-    notes = [sentence(machine), f"Data: {chosen.about}. Both sides of a ratio are of one run, and warm."]
+    notes = [sentence(machine), f"Data: {chosen.about}. Both sides of a ratio are of one run."]
     tables.print_sections(found.sections(), notes)
     if write is not None:
         made = "\n\n".join([*notes, *tables.sections_as_markdown(found.sections())])
