@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import pickle
 import threading
 import zlib
@@ -51,8 +52,12 @@ class Pool:
                 del environment[name]
 
     def prepare(self) -> None:
-        """Have the pool's first process load what it needs while Spark is still busy with other things."""
-        if JOBS not in self.entries:
+        """Have the pool's first process load what it needs while Spark is still busy with other things.
+
+        Not on a single core: there it would be in the way of the processes that Spark starts to plan the query, and
+        gives no more than ten seconds to begin.
+        """
+        if JOBS not in self.entries or cores() < 2:
             return
         nothing = self.spark.sparkContext.parallelize([0], 1).map(lambda one: one)
         with self.declared():
@@ -64,6 +69,11 @@ class Pool:
                 nothing.collect()
 
         threading.Thread(target=start, name="meander-pool", daemon=True).start()
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pack_jobs(jobs: Sequence[Job]) -> str:
