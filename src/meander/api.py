@@ -5,7 +5,7 @@ for answer in meander.run(text, [("ann", "follows", "bob", 1), …], paths=True)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -25,7 +25,7 @@ from meander.physical.plan import build
 from meander.physical.planning import plan_query
 from meander.rewrite import enumerate_plans
 from meander.syntax import parse
-from meander.syntax.durations import parse_duration
+from meander.syntax.durations import parse_duration, parse_size
 
 Edges = Any
 """Tuples, a pyarrow Table, or the path of a file or folder."""
@@ -43,7 +43,7 @@ def run(
     plan: int | None = None,
     path_operator: str = "auto",
     batch_rows: int = 65536,
-    memory: int | None = None,
+    memory: int | str | None = None,
     demand: bool = True,
     threads: int = 1,
 ) -> Iterator[dict[str, Any]]:
@@ -55,12 +55,16 @@ def run(
     used: a list of dicts, or the path of a .jsonl file. The other arguments carry the names of the command's
     options; the query is checked at once, not with the first answer.
     """
+    _check("the query", query, str)
+    _check("plan", plan, int, type(None))
+    _check("memory", memory, int, str, type(None))
     if batch_rows < 1:
         raise ArgumentError(f"batch_rows is {batch_rows}\nhint: a batch has at least one row")
     regular = parse(query, unit=time_unit)
     chosen = plan_query(regular, plan=plan, path_operator=path_operator, demand=demand)
     physical = build(chosen, path_operator=path_operator, paths=paths)
-    dataflow = Dataflow(physical, mode=mode, paths=paths, memory=memory, threads=threads)
+    limit = parse_size(memory) if isinstance(memory, str) else memory
+    dataflow = Dataflow(physical, mode=mode, paths=paths, memory=limit, threads=threads)
     late = lateness if isinstance(lateness, int) else parse_duration(lateness, time_unit)
     given = _by_stream(edges, [stream.name for stream in regular.streams], physical.streams)
     sources = {name: _source(source, name, batch_rows, time_unit) for name, source in given.items()}
@@ -121,4 +125,16 @@ def _source(edges: Edges, name: str, batch_rows: int, time_unit: str) -> Iterato
         return open_source(fspath(edges), stream=name, batch_rows=batch_rows, time_unit=time_unit)
     if isinstance(edges, pa.Table):
         return from_table(edges, stream=name, batch_rows=batch_rows, time_unit=time_unit)
+    if not isinstance(edges, Iterable):
+        raise ArgumentError(
+            f"the edges of stream {name} are {edges!r}",
+            hint="give tuples (src, label, trg, ts), a pyarrow Table, or the path of a file or folder",
+        )
     return from_tuples(edges, stream=name, batch_rows=batch_rows)
+
+
+def _check(name: str, value: object, *types: type) -> None:
+    """Refuse an argument of another type, by its name."""
+    if not isinstance(value, types):
+        wanted = " or ".join("None" if one is type(None) else one.__name__ for one in types)
+        raise ArgumentError(f"{name} is {value!r}", hint=f"it must be {wanted}")

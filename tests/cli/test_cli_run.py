@@ -194,6 +194,7 @@ def test_spark_is_the_default_runner_and_has_the_same_answers(tmp_path: Path) ->
         (ONE, ["--stream", "x.tsv", "--cells", "0"], "--cells"),
         (ONE, ["--stream", "x.tsv", "--runner", "local", "--cells", "2"], "--cells needs Spark"),
         (ONE, ["--stream", "x.tsv", "--runner", "local", "--checkpoint", "d"], "--checkpoint needs Spark"),
+        (ONE, ["--stream", "x.tsv", "--runner", "local", "--idle", "5m"], "--idle needs Spark"),
         (ONE, ["--stream", "x.tsv", "--rejects", "-"], "answers and rejects cannot both go to -"),
         (ONE, [], "--stream"),
     ],
@@ -223,8 +224,34 @@ def test_an_output_of_no_known_format_is_refused() -> None:
     )
 
 
-def test_a_missing_data_file_is_an_error_of_the_run() -> None:
-    done = local(ONE, "--stream", "nosuch.tsv", "--out", "-")
-    assert done.returncode in (1, 2)
-    assert "nosuch.tsv" in done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("runner", ["local", "spark"])
+def test_a_missing_data_file_is_an_error_of_the_run(runner: str) -> None:
+    done = meander("run", ONE, "--stream", "nosuch.tsv", "--out", "-", "--runner", runner)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: nosuch.tsv does not exist")
+
+
+@pytest.mark.parametrize("runner", ["local", "spark"])
+def test_a_folder_without_files_is_an_error_of_the_run(tmp_path: Path, runner: str) -> None:
+    done = meander("run", ONE, "--stream", str(tmp_path), "--out", "-", "--runner", runner)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: the folder {tmp_path} has no files")
+
+
+def test_a_label_that_no_edge_has_is_pointed_out(tmp_path: Path) -> None:
+    stream = tmp_path / "s.tsv"
+    stream.write_text("x\tas\ty\t1\n")
+    done = local(ONE, "--stream", str(stream), "--out", "-")
+    assert "note: no edge had the label a, which the query reads" in done.stderr
+    stream.write_text("x\ta\ty\t1\n")
+    assert "note" not in local(ONE, "--stream", str(stream), "--out", "-").stderr
+
+
+def test_it_is_said_when_kernels_are_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = tmp_path / "s.tsv"
+    stream.write_text("x\ta\ty\t1\n")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    first, second = (local(ONE, "--stream", str(stream), "--out", "-").stderr for _ in range(2))
+    assert first.startswith("compiling")
+    assert "compiling" not in second

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import meander
-from meander.errors import InputError, MeanderError
+from meander.errors import ArgumentError, InputError, MeanderError, MemoryBudgetError
 
 QUERY = "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y)."
 GOOD = "u\ta\tv\t1\nv\ta\tw\t2\n"
@@ -134,3 +135,24 @@ def test_an_error_in_one_stream_keeps_the_answers_that_all_streams_have_reached(
     found = [one["ts"] for one in records]
     assert found == sorted(found)
     assert max(found) <= 5
+
+
+@pytest.mark.parametrize(
+    ("query", "edges", "options", "message"),
+    [
+        (QUERY, 42, {}, "the edges of stream s are 42"),
+        (None, [], {}, "the query is None"),
+        (QUERY, [], {"plan": "x"}, "plan is 'x'"),
+        (QUERY, [], {"memory": 1.5}, "memory is 1.5"),
+        (QUERY, [], {"memory": "much"}, "'much' is no size"),
+        (QUERY, [], {"batch_rows": 0}, "batch_rows is 0"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name(query: Any, edges: Any, options: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        meander.run(query, edges, **options)
+
+
+def test_a_budget_may_be_given_as_people_write_it() -> None:
+    with pytest.raises(MemoryBudgetError, match=r"the memory budget of 2\.0 KB"):
+        meander.run(QUERY, [], memory="2 KB")

@@ -138,3 +138,27 @@ def test_what_is_counted_is_what_is_there(rules: str, options: dict[str, Any]) -
     assert buffers > 0
     assert dataflow.state_bytes == held + buffers
     assert sum(one.state_bytes for one in dataflow.figures()) <= dataflow.state_bytes
+
+
+def test_auto_stays_with_trees_where_the_closure_does_not_fit() -> None:
+    draw = np.random.default_rng(7)
+    ends = draw.integers(0, 120, (6000, 2)).tolist()
+    edges = [(src, "a", trg, at // 3) for at, (src, trg) in enumerate(ends)]
+    text = f"STREAM s WINDOW 40 SLIDE 20\n{CLOSURE}"
+
+    def peak(path_operator: str, memory: int | None = None) -> tuple[int, str]:
+        dataflow = dataflow_of(text, path_operator=path_operator, memory=memory)
+        most = 0
+        for begin in range(0, len(edges), 1000):
+            batch = edges[begin : begin + 1000]
+            processed(dataflow, {"s": edges_of(*batch)}, batch[-1][3])
+            most = max(most, dataflow.state_bytes)
+        return most, dataflow.figures()[-1].choice
+
+    trees, _ = peak("s-path")
+    without_limit, choice = peak("auto")
+    assert choice.startswith("closure")
+    limit = (trees + without_limit) // 2
+    held, choice = peak("auto", limit)
+    assert held <= limit
+    assert choice.startswith("s-path")

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from meander.errors import ArgumentError, MeanderError
-from meander.syntax.durations import parse_duration
+from meander.syntax.durations import parse_duration, parse_size
 
 LANGUAGES = {".dl": "datalog", ".gcore": "gcore"}
 _LONGEST_QUERY_FILE = 16 * 2**20
-_SIZES = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _QUERY_WORDS = re.compile(r"<-|\b(stream|construct|match|path|graph\s+view)\b[\s\S]*[(:]", re.IGNORECASE)
 
 
@@ -129,14 +128,8 @@ def read_seconds(option: str, value: str) -> float:
 
 
 def read_size(option: str, value: str) -> int:
-    """A size in bytes, in powers of 1024: `4GB`, `512 MB`, `1.5g`, `1000000`."""
-    found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{1,6})?)\s*([kmgt]?i?b?)\s*", value, re.IGNORECASE)
-    size = 0.0
-    if found is not None:
-        letter = found[2].upper().replace("I", "").rstrip("B")
-        size = float(found[1]) * _SIZES[letter + "B"]
-    if size < 1:
-        raise ArgumentError(
-            f"{option} cannot be {value!r}", hint="accepted: a size such as 4GB, 512MB or 1000000"
-        )
-    return int(size)
+    """A size in bytes."""
+    try:
+        return parse_size(value)
+    except MeanderError as error:
+        raise ArgumentError(f"{option} cannot be {value!r}", hint=error.hint) from None

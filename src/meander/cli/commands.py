@@ -75,6 +75,9 @@ def options(
     """Persistent graph queries over streams of edges."""
 
 
+IDLE = "1m"
+
+
 @app.command()
 def explain(
     query: QueryArgument,
@@ -188,9 +191,11 @@ def run(
     idle: Annotated[
         str,
         typer.Option(
-            "--idle", metavar="DUR", help="After how long a silent stream no longer holds others back."
+            "--idle",
+            metavar="DUR",
+            help="After how long a silent stream no longer holds others back (spark).",
         ),
-    ] = "1m",
+    ] = IDLE,
     memory: Annotated[
         str | None, typer.Option("--memory", metavar="SIZE", help="The most memory for state, such as 4GB.")
     ] = None,
@@ -214,6 +219,7 @@ def run(
         "--cells": cells != 1,
         "--metrics": metrics is not None,
         "--follow": follow,
+        "--idle": idle != IDLE,
     }
     for option, given in sparks_own.items():
         if runner == "local" and given:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from meander.syntax.query import RegularQuery
 RUNNERS = ("spark", "local")
 MODES = ("intervals", "changes")
 BATCH_ROWS = 65536
+COMPILING = "compiling what this query needs, once after installing: this takes a minute or two"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,14 @@ def streams_read(query: RegularQuery) -> list[str]:
 
 def run_on_spark(request: Request) -> None:
     """Answer the query on a local Spark, or on the one that `spark-submit` gives."""
+    from meander.dataflow.files import input_files
     from meander.spark.session import Session
 
+    for path in request.streams.values():
+        # Known before Spark starts; a folder that is followed may fill later.
+        if "://" not in path and not (request.follow and Path(path).is_dir()):
+            input_files(path)
+    _announce_compilation()
     session = Session(time_unit=request.time_unit)
     for name, path in request.streams.items():
         session.stream(name, path)
@@ -89,9 +97,13 @@ def run_on_spark(request: Request) -> None:
     run.batch_hooks.append(note)
     try:
         run.wait()
-    except BaseException:
+    except BaseException as error:
         progress.clear()
         run.stop()
+        if isinstance(error, KeyboardInterrupt):
+            progress.finish()
+            if request.checkpoint is not None:
+                print_note("stopped; the same command goes on from here")
         raise
     progress.finish()
 
@@ -115,12 +127,12 @@ def run_in_process(request: Request) -> None:
         name: open_source(path, stream=name, batch_rows=batch_rows, time_unit=request.time_unit)
         for name, path in request.streams.items()
     }
-    _announce_compilation()
     dataflow = Dataflow(
         physical, mode=request.mode, paths=request.paths, memory=request.memory, threads=request.threads
     )
     progress = Progress()
     with ExitStack() as open_files:
+        open_files.enter_context(compilation_announced(progress))
         # Rejects first: what cannot be written is then known before the file of answers is begun.
         rejected = open_files.enter_context(open_rejects(request.rejects)) if request.rejects else None
         sink = open_files.enter_context(open_sink(request.out, (physical.results[0].arity, request.paths)))
@@ -143,15 +155,42 @@ def run_in_process(request: Request) -> None:
     progress.finish()
     if progress.rejects and rejected is None:
         print_note("hint: --rejects FILE.jsonl keeps the rejected edges, each with its reason")
+    unseen = dataflow.labels_unseen() if progress.edges else []
+    if unseen:
+        print_note(f"note: no edge had the label {' or '.join(unseen)}, which the query reads")
 
 
 def _announce_compilation() -> None:
     """Say why the first run takes long: nothing is in the folder in which compiled kernels are kept."""
     import numba
 
+    # The folder gets its name there.
+    import meander.kernels.jit  # noqa: F401
+
     config: Any = numba.config
-    if not config.DISABLE_JIT and not Path(config.CACHE_DIR).exists():
-        print_note("compiling, once after installing: this takes about a minute")
+    if not config.DISABLE_JIT and not any(Path(config.CACHE_DIR).rglob("*.nbi")):
+        print_note(COMPILING)
+
+
+@contextmanager
+def compilation_announced(progress: Progress) -> Iterator[None]:
+    """Say so, once, when a kernel is compiled that an earlier run has not left behind."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        announced = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.announced:
+                self.announced = True
+                progress.clear()
+                print_note(COMPILING)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Listener()):
+        yield
 
 
 def _forget(rejects: object) -> None:

@@ -187,7 +187,7 @@ class AutoPathOperator:
             return int(self.chosen[0])
         self.chosen[2:8] = 0, 0, 0, 0, pairs, edges
         if self.chosen[0] == TREES:
-            if closure * MARGIN < trees:
+            if closure * MARGIN < trees and self.closure.has_room(valid, pairs):
                 self.chosen[8] = 0
                 return CLOSURE
             self.chosen[8] = min(self.chosen[8] + 1, MOST_DOUBLINGS) if 2 * trees < closure else 0

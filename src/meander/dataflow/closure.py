@@ -390,19 +390,34 @@ class ClosureOperator:
 
     def roots_to_keep(self, valid: Array, time: int) -> int:
         """How many roots there would be with these rows of the window's graph; 0 where that is too much to keep."""
+        sources, ends = self._count_vertices(valid)
+        if sources * ends * int(self.automaton.settings[0]) > MOST_LEVELS:
+            return 0
+        expiries = self.graph.graph.exp[valid]
+        latest = int(expiries.max(initial=time))
+        unit = int(np.gcd.reduce(latest - expiries)) or 1
+        return sources if (latest - time) // unit < LATEST else 0
+
+    def has_room(self, valid: Array, pairs: int) -> bool:
+        """Whether the budget has room for a walk over these rows of the graph that hands out so many pairs."""
+        _, ends = self._count_vertices(valid)
+        place = sum(np.dtype(dtype).itemsize * width for dtype, width in _BY_PLACE.values())
+        walked = 8 * (EDGE_COLUMNS + ROW_COLUMNS) * valid.size + place * ends * int(
+            self.automaton.settings[0]
+        )
+        # Tables are doubled, and each thread has its own; a pair is staged, and then handed out.
+        return self.store.budget.has_room(
+            2 * len(self.shares) * walked + 2 * 8 * (STAGED_COLUMNS + 4) * pairs
+        )
+
+    def _count_vertices(self, valid: Array) -> tuple[int, int]:
+        """How many sources, and how many ends in all, rows have: rather too many, whatever moves read them."""
         graph = self.graph.graph
-        # Sources and ends are counted whatever moves read them, and so rather too many.
         seen = np.zeros(graph.first_out.size // self.graph.relations, np.bool_)
         seen[graph.src[valid]] = True
         sources = int(np.count_nonzero(seen))
         seen[graph.trg[valid]] = True
-        ends = int(np.count_nonzero(seen))
-        if sources * ends * int(self.automaton.settings[0]) > MOST_LEVELS:
-            return 0
-        expiries = graph.exp[valid]
-        latest = int(expiries.max(initial=time))
-        unit = int(np.gcd.reduce(latest - expiries)) or 1
-        return sources if (latest - time) // unit < LATEST else 0
+        return sources, int(np.count_nonzero(seen))
 
     @property
     def unasked(self) -> int:

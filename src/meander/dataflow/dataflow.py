@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from meander.algebra.nodes import Condition
 from meander.dataflow.answers import Answers
 from meander.dataflow.auto import AutoPathOperator
 from meander.dataflow.closure import ClosureOperator
@@ -452,6 +453,17 @@ class Dataflow:
             made.bind()
         for result in self.results:
             result.bind()
+
+    def labels_unseen(self) -> list[str]:
+        """The labels that some scan asks for, whatever the vertices, and that no edge has had."""
+        seen: dict[str, bool] = {}
+        for number, operator in enumerate(self.plan.operators):
+            if isinstance(operator, ScanOp):
+                chosen = operator.condition != Condition()
+                seen[operator.label] = (
+                    seen.get(operator.label, False) or chosen or bool(self.rows_out[number])
+                )
+        return [label for label, some in seen.items() if not some]
 
     @property
     def time(self) -> int:

@@ -133,7 +133,8 @@ class GzipReader:
     def _damaged(self, why: str) -> None:
         self.error = InputError(
             f"{self.path} is damaged at byte {self._offset}: {why}\n"
-            "hint: the rows before that place were used; get an undamaged copy and run again"
+            "hint: rows before that place were used, and may be damaged too: get an undamaged copy, run again, and "
+            "do not use the answers of this run"
         )
 
 

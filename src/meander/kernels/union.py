@@ -8,44 +8,61 @@ from meander.kernels.pattern import Answers, KeyedRows, emit_answer, find_answer
 
 
 @kernel
+def take_row(rows: KeyedRows, i: int, source: int, answers: Answers, expiries: Array) -> bool:
+    """Set what row `i` says of its tuple in its input; False: there is no room for a new tuple."""
+    at = find_answer(answers, rows.key[i])
+    entry = answers.slots[at]
+    if entry < 0:
+        if rows.op[i] < 0:
+            return True
+        entry = answers.counts[0]
+        if entry == answers.exp.size:
+            return False
+        answers.counts[0] = entry + 1
+        answers.slots[at] = entry
+        for position in range(rows.key.shape[1]):
+            answers.key[entry, position] = rows.key[i, position]
+        answers.exp[entry] = 0
+        expiries[entry, :] = 0
+    held = expiries[entry, source]
+    expiries[entry, source] = (
+        max(held, rows.exp[i]) if rows.op[i] > 0 else min(held, max(rows.exp[i], rows.ts[i]))
+    )
+    return True
+
+
+@kernel
 def unite_rows(
     rows: KeyedRows, source: Array, answers: Answers, expiries: Array, out: KeyedRows, cursor: Array
 ) -> int:
-    """Walk the inputs' tuples, merged by time, and hand out those whose largest expiry changes.
+    """Walk the inputs' tuples, merged by time, and hand out those whose largest expiry an instant changes, once each.
 
     `source` tells which input a row is from, `expiries` hold each input's expiry by entry.
-    `cursor` is [next row, output rows].
+    `cursor` is [first row of the instant, output rows]; an instant that is begun again comes out the same.
     """
-    for i in range(cursor[0], rows.ts.size):
-        cursor[0] = i
-        time, exp = rows.ts[i], rows.exp[i]
-        at = find_answer(answers, rows.key[i])
-        entry = answers.slots[at]
-        if cursor[1] == out.ts.size:
-            return FULL_OUTPUT
-        if entry < 0:
-            if rows.op[i] < 0:
-                continue
-            entry = answers.counts[0]
-            if entry == answers.exp.size:
+    while cursor[0] < rows.ts.size:
+        begin = cursor[0]
+        time = rows.ts[begin]
+        end = begin
+        while end < rows.ts.size and rows.ts[end] == time:
+            if not take_row(rows, end, source[end], answers, expiries):
                 return FULL_TABLE
-            answers.counts[0] = entry + 1
-            answers.slots[at] = entry
-            for position in range(rows.key.shape[1]):
-                answers.key[entry, position] = rows.key[i, position]
-            answers.exp[entry] = 0
-            expiries[entry, :] = 0
-        held = expiries[entry, source[i]]
-        expiries[entry, source[i]] = max(held, exp) if rows.op[i] > 0 else min(held, max(exp, time))
-        before = max(answers.exp[entry], time)
-        after = time
-        for j in range(expiries.shape[1]):
-            after = max(after, expiries[entry, j])
-        if after != before:
-            answers.exp[entry] = after
-            emit_answer(out, cursor[1], rows.key[i], time, after, 1 if after > before else -1)
-            cursor[1] += 1
-    cursor[0] = rows.ts.size
+            end += 1
+        for i in range(begin, end):
+            entry = answers.slots[find_answer(answers, rows.key[i])]
+            if entry < 0:
+                continue
+            before = max(answers.exp[entry], time)
+            after = time
+            for j in range(expiries.shape[1]):
+                after = max(after, expiries[entry, j])
+            if after != before:
+                if cursor[1] == out.ts.size:
+                    return FULL_OUTPUT
+                answers.exp[entry] = after
+                emit_answer(out, cursor[1], rows.key[i], time, after, 1 if after > before else -1)
+                cursor[1] += 1
+        cursor[0] = end
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""Durations as people write them: `24h`, `24 hours`, `30d`, `15 minutes`, `1 week`, `1.5h`, `500ms`, `3600`.
+"""Durations and sizes as people write them: `24h`, `24 hours`, `30d`, `15 minutes`, `1 week`, `1.5h`, `3600`, `4GB`.
 
 Time in Meander is an integer in a stream's unit (seconds, milliseconds or microseconds). A duration with a
 unit of its own is converted to that; a bare number is already in it. Arithmetic is exact, and a duration
@@ -76,3 +76,18 @@ def _nearest_unit(name: str) -> str:
         return "months and years differ in length: write days, such as 30d or 365d"
     close = difflib.get_close_matches(name, _SIZES, n=1)
     return f"did you mean {close[0]}?" if close else "units are us, ms, s, m, h, d and w, or their names"
+
+
+_BYTES = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+
+
+def parse_size(text: str) -> int:
+    """A size in bytes, in powers of 1024: `4GB`, `512 MB`, `1.5g`, `1000000`."""
+    found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{1,6})?)\s*([kmgt]?i?b?)\s*", text, re.IGNORECASE)
+    size = 0.0
+    if found is not None:
+        letter = found[2].upper().replace("I", "").rstrip("B")
+        size = float(found[1]) * _BYTES[letter + "B"]
+    if size < 1:
+        raise ArgumentError(f"{text!r} is no size", hint="accepted: a size such as 4GB, 512MB or 1000000")
+    return int(size)
