@@ -18,10 +18,18 @@ Record = Mapping[str, Any]
 
 
 def judge(
-    records: Iterable[Record], expected: Expected, *, mode: str = "intervals", paths: bool = False
+    records: Iterable[Record],
+    expected: Expected,
+    *,
+    mode: str = "intervals",
+    paths: bool = False,
+    first_path: bool = False,
 ) -> None:
-    """Raise where the records break the contract of the answer stream."""
-    _Court(expected, mode, paths).hear(list(records))
+    """Raise where the records break the contract of the answer stream.
+
+    `first_path`: of each pair the engine knew the path that it found first, not the one that lasts longest.
+    """
+    _Court(expected, mode, paths, first_path).hear(list(records))
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,7 @@ class _Court:
     expected: Expected
     mode: str
     paths: bool
+    first_path: bool = False
     prefixes: dict[int, Mapping[Answer, list[Interval]]] = field(default_factory=dict)
 
     def hear(self, records: list[Record]) -> None:
@@ -106,6 +115,9 @@ class _Court:
             self.refuse(f"the '-' at {time} cuts nothing", answer, records)
         # A path's edge may be gone where the answer is not; an edge may go and come back in one instant.
         may_return = self.paths or time in self.times("+")
+        # One who knows of a shorter path gives the answer anew until that ends.
+        again = any(record["op"] == "+" and record["ts"] == time for record in records[place:])
+        may_return = may_return or (self.first_path and again)
         if not may_return and covers(self.known_at(time).get(answer, []), time, max(cut)):
             self.refuse(f"the '-' at {time} cuts what holds on", answer, records)
 

@@ -61,7 +61,8 @@ def judge_case(case: Case, path_operator: str) -> None:
         rejects=rejects,
     )
     expected = expect(case.query, case.streams, case.lateness)
-    judge(records, expected, mode=case.mode, paths=case.paths)
+    first_path = path_operator == "negative-tuple"
+    judge(records, expected, mode=case.mode, paths=case.paths, first_path=first_path)
     rejected = Counter({name: len(edges) for name, edges in expected.rejected.items() if edges})
     assert Counter(reject["stream"] for reject in rejects) == rejected
 
