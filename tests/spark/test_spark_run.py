@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import meander
-from meander.errors import ArgumentError, InputError, StateError
+from meander.errors import ArgumentError, InputError, MemoryBudgetError, StateError
 from meander.spark.session import Session
 
 pytestmark = pytest.mark.spark
@@ -206,3 +206,22 @@ def test_damage_ends_the_run_after_what_came_before_it(spark, tmp_path):
     with pytest.raises(InputError, match="is damaged"):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv.gz"})
     assert read_lines(tmp_path / "out.jsonl")
+
+
+def test_a_budget_that_is_reached_ends_the_run_at_once_and_it_goes_on_with_more(spark, tmp_path, capfd):
+    rows = [(f"v{at:03}", "a", f"v{at + 1:03}", at) for at in range(400)]
+    (tmp_path / "in").mkdir()
+    for first in range(0, 400, 50):
+        write_tsv(tmp_path / "in" / f"{first:03}.tsv", rows[first : first + 50])
+    text = "STREAM s WINDOW 1000\nAnswer(x, y) <- a+(x, y)."
+    run = {"batch_rows": 50, "path_operator": "s-path"}
+    with pytest.raises(MemoryBudgetError, match="PATH a"):
+        answer(spark, tmp_path, text, {"s": tmp_path / "in"}, memory=1_500_000, **run)
+    assert "Traceback" not in capfd.readouterr().err
+    expected = instants(meander.run(text, rows))
+    before = instants(read_lines(tmp_path / "out.jsonl"))
+    assert 0 < len(before) < len(expected)
+    answer(spark, tmp_path, text, {"s": tmp_path / "in"}, **run)
+    records = read_lines(tmp_path / "out.jsonl")
+    assert instants(records) == expected
+    assert len(records) == len(list(meander.run(text, rows, path_operator="s-path")))

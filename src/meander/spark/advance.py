@@ -24,10 +24,11 @@ from meander.dataflow.answers import Answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, concat_edges
 from meander.dataflow.ingest import Ingest
+from meander.errors import MemoryBudgetError
 from meander.physical.plan import Result
 from meander.spark.arriving import Released, take_in, take_up
 from meander.spark.cells import CellStore, Job, Output
-from meander.spark.chunks import ANSWERS, FIGURES, Chunk, Parcel
+from meander.spark.chunks import ANSWERS, FIGURES, FULL, Chunk, Parcel
 from meander.spark.codec import decode_edges, encode_edges
 from meander.spark.exchange import Sent, derived_edges, send, tell_frontier
 from meander.spark.formats import encode_answers
@@ -65,14 +66,24 @@ def advance(
     """
     begun = time.perf_counter() if begun is None else begun
     if job.stage == job.last:
-        yield from step(job, cell, store, chunks, begun)
+        yield from attempt(job, cell, store, chunks, begun)
         return
-    for one in step(job, cell, store, chunks, begun):
+    for one in attempt(job, cell, store, chunks, begun):
         if isinstance(one, Output):
             # Through the stages after this one, each of which would hand it on as it is.
             yield Parcel(job.targets[0], job.last, one.kind, "", 0, one.data)
         else:
             yield one
+
+
+def attempt(
+    job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk], begun: float
+) -> Iterator[Output | Parcel]:
+    """As `step`. A budget that is reached is told, not raised: Spark would only try the same again."""
+    try:
+        yield from step(job, cell, store, chunks, begun)
+    except MemoryBudgetError as error:
+        yield Output(FULL, "", "", 0, str(error).encode())
 
 
 def step(

@@ -25,8 +25,9 @@ of files are read by the cell itself."""
 FRONTIER = "frontier"
 """What a row between stages holds, besides edges: how far the cell that sends it has come."""
 
-ANSWERS, SPOOLED, FIGURES = "answers", "spooled", "figures"
-"""What a row on its way out of a cell holds, besides rejects and errors. Spooled answers are in a file."""
+ANSWERS, SPOOLED, FIGURES, FULL = "answers", "spooled", "figures", "full"
+"""What a row on its way out of a cell holds, besides rejects and errors. Spooled answers are in a file. Full: the
+state of the cell does not fit, and the batch counts for nothing."""
 
 CHUNK_TYPE = "cell int, stage int, kind string, stream string, place long, data binary"
 CHUNK_SCHEMA = pa.schema(

@@ -30,9 +30,9 @@ from pyspark.sql.streaming.query import StreamingQueryManager
 
 from meander import errors
 from meander.dataflow.edges import INFINITY
-from meander.errors import ArgumentError, InputError, MeanderError
+from meander.errors import ArgumentError, InputError, MeanderError, MemoryBudgetError
 from meander.spark.cells import Job
-from meander.spark.chunks import ANSWERS, ERROR, FIGURES, REJECTS, SPOOLED
+from meander.spark.chunks import ANSWERS, ERROR, FIGURES, FULL, REJECTS, SPOOLED
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
 from meander.spark.sinks import Rejects, Sink
@@ -214,6 +214,12 @@ class Run:
         if by_spark:
             outputs = outputs.persist()
         rows = outputs.collect()
+        full = [bytes(row.data).decode() for row in rows if row.kind == FULL]
+        if full:
+            # The batch must not count as done; what Spark would say of that is said by the error itself.
+            self._error = budget_error(full[0])
+            quiet_streams(self.spark)
+            raise self._error
         try:
             for name, by_format in by_spark.items():
                 by_format.write(outputs, name, batch)
@@ -262,12 +268,28 @@ class Run:
         try:
             yield
         except StreamingQueryException as error:
-            raise translate_error(error) from None
+            raise (self._error or translate_error(error)) from None
 
     def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
         error = self.query.exception()
         if error is not None:
             raise translate_error(error)
+
+
+def budget_error(text: str) -> MemoryBudgetError:
+    message, _, hint = text.partition("\nhint: ")
+    return MemoryBudgetError(message, hint=hint)
+
+
+def quiet_streams(spark: SparkSession) -> None:
+    """Have Spark's log say nothing of queries that fail, from here on."""
+    jvm: Any = spark.sparkContext._jvm
+    levels = jvm.org.apache.logging.log4j.Level
+    jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(
+        "org.apache.spark.sql.execution.streaming", levels.OFF
+    )
 
 
 def translate_error(error: Exception) -> MeanderError:
