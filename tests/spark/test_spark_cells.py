@@ -11,8 +11,9 @@ from meander.physical.plan import build
 from meander.physical.planning import plan_query
 from meander.spark import advance as steps
 from meander.spark.advance import LIVE, advance
+from meander.spark.arriving import passed_on
 from meander.spark.cells import Job
-from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, PARTITION_SHIFT, REJECTS, TICK, Chunk
+from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, FULL, PARTITION_SHIFT, REJECTS, TICK, Chunk
 from meander.spark.codec import decode_rejects, encode_edges
 from meander.spark.rehearsal import Memory
 
@@ -243,3 +244,14 @@ def test_workers_leave_each_other_their_arrays(tmp_path, monkeypatch):
     assert instants(answers) == expected
     assert taken_over[1:3] == [True, True]
     assert taken_over[3] is False
+
+
+def test_a_cell_that_is_full_says_so_and_every_stage_hands_it_on():
+    rows = [(f"v{at}", "a", f"v{at + 1}", at) for at in range(400)]
+    chunks = [Chunk(EDGES, "s", 0, encode_edges(edges_of(rows), lines=False))]
+    LIVE.clear()
+    *_, said = advance(make_job(CLOSURE, memory=400_000), 0, Memory(), chunks)
+    assert said.kind == FULL
+    assert b"the memory budget of 390.6 KB is reached: " in said.data
+    assert LIVE == {}
+    assert list(passed_on(Chunk(FULL, "", 0, said.data))) == [said._replace(rows=1)]

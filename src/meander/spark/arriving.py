@@ -20,6 +20,7 @@ from meander.spark.chunks import (
     EDGES,
     ERROR,
     FIGURES,
+    FULL,
     PARTITION_SHIFT,
     REJECTS,
     TICK,
@@ -85,7 +86,7 @@ def take_up(
 
 def passed_on(one: Chunk) -> Iterator[Output]:
     """A row that leaves as it came."""
-    if one.kind in (REJECTS, ERROR, FIGURES):
+    if one.kind in (REJECTS, ERROR, FIGURES, FULL):
         rows = len(decode_rejects(one.data)) if one.kind == REJECTS else 1
         yield Output(one.kind, "", "", rows, one.data)
 
