@@ -57,6 +57,10 @@ def measure(
         if best is not None and part.edges == best.edges:
             return best
         found = run(part, workload, window=window, slide=slide, patience=2 * limit)
+        if found is None and best is not None and part.edges > GROWTH / 2 * best.edges:
+            # Too far at once: the first edges alone say little of a graph that is still filling.
+            size = int((best.edges * part.edges) ** 0.5)
+            continue
         if found is None:
             return best
         if best is not None:
