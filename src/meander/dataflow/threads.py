@@ -15,8 +15,12 @@ class Team:
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
-        self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self.pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def map(self, function: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
         """What the function makes of each item, side by side."""
-        return list(map(function, items) if self.pool is None else self.pool.map(function, items))
+        first, *others = items
+        if self.pool is None:
+            return [function(one) for one in (first, *others)]
+        waiting = [self.pool.submit(function, one) for one in others]
+        return [function(first), *(one.result() for one in waiting)]
