@@ -20,6 +20,8 @@ from meander.cli.terminal import print_sections, print_warning
 from meander.errors import ArgumentError
 from meander.syntax.durations import UNITS
 
+IDLE = "1m"
+
 app = typer.Typer(
     name="meander",
     help="Persistent graph queries over streams of edges.",
@@ -73,9 +75,6 @@ def options(
     ] = False,
 ) -> None:
     """Persistent graph queries over streams of edges."""
-
-
-IDLE = "1m"
 
 
 @app.command()

@@ -145,6 +145,7 @@ class Run:
         if self._ended_file.exists():
             self._ended.set()
         self._error: MeanderError | None = None
+        self._level: Any = None  # of Spark's log, where it was told to be quiet
         self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
         empty_spool(job.spool)
         writer = frame.writeStream.foreachBatch(self._take).option(
@@ -204,6 +205,9 @@ class Run:
 
     def stop(self) -> None:
         self.query.stop()
+        if self._level is not None:
+            log_level(self.spark, self._level)
+            self._level = None
         if self._metrics is not None:
             self._metrics.close()
 
@@ -217,8 +221,8 @@ class Run:
         full = [bytes(row.data).decode() for row in rows if row.kind == FULL]
         if full:
             # The batch must not count as done; what Spark would say of that is said by the error itself.
-            self._error = budget_error(full[0])
-            quiet_streams(self.spark)
+            self._error = MemoryBudgetError(full[0])
+            self._level = log_level(self.spark, "OFF")
             raise self._error
         try:
             for name, by_format in by_spark.items():
@@ -278,18 +282,13 @@ class Run:
             raise translate_error(error)
 
 
-def budget_error(text: str) -> MemoryBudgetError:
-    message, _, hint = text.partition("\nhint: ")
-    return MemoryBudgetError(message, hint=hint)
-
-
-def quiet_streams(spark: SparkSession) -> None:
-    """Have Spark's log say nothing of queries that fail, from here on."""
-    jvm: Any = spark.sparkContext._jvm
-    levels = jvm.org.apache.logging.log4j.Level
-    jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(
-        "org.apache.spark.sql.execution.streaming", levels.OFF
-    )
+def log_level(spark: SparkSession, level: str) -> str:
+    """Set from which level on Spark's log speaks of streaming queries; what it was."""
+    log4j: Any = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    name = "org.apache.spark.sql.execution.streaming"
+    before = str(log4j.LogManager.getLogger(name).getLevel())
+    log4j.core.config.Configurator.setLevel(name, log4j.Level.toLevel(level))
+    return before
 
 
 def translate_error(error: Exception) -> MeanderError:
