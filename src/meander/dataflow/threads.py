@@ -19,8 +19,8 @@ class Team:
 
     def map(self, function: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
         """What the function makes of each item, side by side."""
-        first, *others = items
         if self.pool is None:
-            return [function(one) for one in (first, *others)]
-        waiting = [self.pool.submit(function, one) for one in others]
-        return [function(first), *(one.result() for one in waiting)]
+            return [function(one) for one in items]
+        every = list(items)
+        waiting = [self.pool.submit(function, one) for one in every[1:]]
+        return [*map(function, every[:1]), *(one.result() for one in waiting)]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
 from meander.kernels.heap import pop_heap, push_heap
 from meander.kernels.jit import Array, kernel
-from meander.kernels.pattern import Answers, KeyedRows, emit_answer, find_answer
+from meander.kernels.pattern import Answers, KeyedRows, add_answer, emit_answer, find_answer
 
 # By entry: not holding, holding and handed out, starting in the instant at hand.
 CLOSED, OPEN, STARTING = 0, 1, 2
@@ -90,14 +90,9 @@ def track_changes(
         at = find_answer(answers, rows.key[i])
         entry = answers.slots[at]
         if entry < 0 and rows.op[i] > 0:
-            entry = answers.counts[0]
-            if entry == answers.exp.size:
+            entry = add_answer(answers, at, rows.key[i])
+            if entry < 0:
                 return FULL_TABLE
-            answers.counts[0] = entry + 1
-            answers.slots[at] = entry
-            for position in range(rows.key.shape[1]):
-                answers.key[entry, position] = rows.key[i, position]
-            answers.exp[entry] = 0
             changes.status[entry] = CLOSED
         if entry >= 0:
             before = answers.exp[entry]

@@ -274,11 +274,10 @@ def walk_insertions(
     cursor = walk.cursor
     while cursor[BEGIN] < rows.ts.size:
         if cursor[PHASE] == START:
-            cursor[PHASE], cursor[MOVE] = EXTEND, -1
             if not reaches_trees(automaton, forest, rows, cursor[BEGIN]):
-                cursor[PHASE] = START
                 cursor[BEGIN] += 1
                 continue
+            cursor[PHASE], cursor[MOVE] = EXTEND, -1
         cursor[AT] = cursor[BEGIN]
         status = extend_trees(graph, automaton, forest, rows, cursor[AT], walk, out)
         if status != DONE:

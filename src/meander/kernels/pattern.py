@@ -280,6 +280,20 @@ def find_answer(answers: Answers, key: Array) -> int:
         at = (at + 1) & mask
 
 
+@inner_kernel
+def add_answer(answers: Answers, at: int, key: Array) -> int:
+    """A new entry, not valid yet, at the place in the index that `find_answer` gave; -1: there is no room."""
+    entry = answers.counts[0]
+    if entry == answers.exp.size:
+        return -1
+    answers.counts[0] = entry + 1
+    answers.slots[at] = entry
+    for position in range(key.size):
+        answers.key[entry, position] = key[position]
+    answers.exp[entry] = 0
+    return entry
+
+
 @kernel
 def emit_answer(out: KeyedRows, at: int, key: Array, time: int, exp: int, op: int) -> None:
     for position in range(key.size):
@@ -332,13 +346,9 @@ def complete_row(
             if cursor[1] == out.ts.size:
                 return FULL_OUTPUT
             if entry < 0:
-                entry = answers.counts[0]
-                if entry == answers.exp.size:
+                entry = add_answer(answers, at, key)
+                if entry < 0:
                     return FULL_TABLE
-                answers.counts[0] = entry + 1
-                answers.slots[at] = entry
-                for position in range(key.size):
-                    answers.key[entry, position] = key[position]
             answers.exp[entry] = exp
             emit_answer(out, cursor[1], key, time, exp, 1)
             cursor[1] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
 from meander.kernels.jit import Array, kernel
-from meander.kernels.pattern import Answers, KeyedRows, emit_answer, find_answer
+from meander.kernels.pattern import Answers, KeyedRows, add_answer, emit_answer, find_answer
 
 
 @kernel
@@ -15,14 +15,9 @@ def take_row(rows: KeyedRows, i: int, source: int, answers: Answers, expiries: A
     if entry < 0:
         if rows.op[i] < 0:
             return True
-        entry = answers.counts[0]
-        if entry == answers.exp.size:
+        entry = add_answer(answers, at, rows.key[i])
+        if entry < 0:
             return False
-        answers.counts[0] = entry + 1
-        answers.slots[at] = entry
-        for position in range(rows.key.shape[1]):
-            answers.key[entry, position] = rows.key[i, position]
-        answers.exp[entry] = 0
         expiries[entry, :] = 0
     held = expiries[entry, source]
     expiries[entry, source] = (
