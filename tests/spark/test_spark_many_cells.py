@@ -21,7 +21,7 @@ from meander.physical.plan import PATH_OPERATORS
 from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
 from meander.spark.advance import LIVE
-from meander.spark.checkpoint import check_checkpoint, meaning_of
+from meander.spark.checkpoint import check_checkpoint, kept_plans, meaning_of
 from meander.spark.chunks import CLOSED, EDGES, TICK, Chunk
 from meander.spark.codec import encode_edges
 from meander.spark.rehearsal import no_incident
@@ -161,24 +161,28 @@ def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells):
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_run_of_several_stages_goes_on_after_a_stop(spark, tmp_path):
+@pytest.mark.parametrize("plans", [(None, None), (None, 0)], ids=["same plan", "another plan"])
+def test_a_run_of_several_stages_goes_on_after_a_stop(spark, tmp_path, plans):
     rows = generate(12, 900)
     (tmp_path / "in").mkdir()
     query = QUERIES["derived"]
 
-    def start():
+    def start(plan):
         session = Session(spark)
         session.stream("s", str(tmp_path / "in"))
-        session.query(query, "q")
+        session.query(query, "q", plan=plan)
         sinks = {"q": str(tmp_path / "out.jsonl")}
         return session.start(str(tmp_path / "checkpoint"), sinks, cells=2, snapshot_rows=200)
 
     write_tsv(tmp_path / "in" / "1.tsv", rows[:450])
-    run = start()
+    run = start(plans[0])
+    assert run.notes == []
     run.process_available()
     run.stop()
     write_tsv(tmp_path / "in" / "2.tsv", rows[450:])
-    start().finish()
+    again = start(plans[1])
+    assert len(again.notes) == (plans[0] != plans[1])
+    again.finish()
     assert instants(read_lines(tmp_path / "out.jsonl")) == instants(meander.run(query, rows))
 
 
@@ -194,3 +198,22 @@ def test_cells_that_would_read_other_edges_than_they_hold_are_refused(tmp_path):
     assert check_checkpoint(tmp_path / "meander", meaning(path_operator="closure")) == run
     with pytest.raises(StateError, match="now it would read others"):
         check_checkpoint(tmp_path / "meander", meaning(paths=True))
+
+
+def test_a_plan_that_reads_other_edges_gives_way_to_the_one_that_the_cells_hold(tmp_path):
+    session = Session()
+    asked = [session.query(QUERIES["derived"], f"q{plan}", plan=plan) for plan in (None, 0)]
+    meanings = []
+    for query in asked:
+        query.name = "q"
+        staged = build_stages(plan_query(query.regular, name="q", plan=query.plan), 3)
+        meanings.append(meaning_of([query], "intervals", 3, "s", staged.exchanges))
+    folder = tmp_path / "meander"
+    assert kept_plans(folder, asked[:1], meanings[0]["exchanges"]) is None
+    check_checkpoint(folder, meanings[0])
+    assert kept_plans(folder, asked[:1], meanings[0]["exchanges"]) is None
+    assert kept_plans(folder, asked[1:], meanings[1]["exchanges"]) == {"q": None}
+    other = session.query(QUERIES["closure"], "other")
+    other.name = "q"
+    assert kept_plans(folder, [other], meanings[1]["exchanges"]) is None
+    assert kept_plans(tmp_path / ("long" * 100), asked[1:], meanings[1]["exchanges"]) is None

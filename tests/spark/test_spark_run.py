@@ -216,7 +216,7 @@ def test_a_budget_that_is_reached_ends_the_run_at_once_and_it_goes_on_with_more(
     text = "STREAM s WINDOW 1000\nAnswer(x, y) <- a+(x, y)."
     run = {"batch_rows": 50, "path_operator": "s-path"}
     with pytest.raises(MemoryBudgetError, match="PATH a"):
-        answer(spark, tmp_path, text, {"s": tmp_path / "in"}, memory=1_500_000, **run)
+        answer(spark, tmp_path, text, {"s": tmp_path / "in"}, memory="1500000", **run)
     assert "Traceback" not in capfd.readouterr().err
     expected = instants(meander.run(text, rows))
     before = instants(read_lines(tmp_path / "out.jsonl"))

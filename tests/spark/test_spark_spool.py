@@ -1,56 +1,104 @@
 """Large answers reach the driver as files, in the order of their rows, and leave none behind."""
 
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 
+from meander.dataflow.answers import Answers, Paths
+from meander.dataflow.edges import as_text
 from meander.physical.plan import build
 from meander.physical.planning import plan_query
-from meander.spark.cells import Job, Output
-from meander.spark.chunks import ANSWERS, REJECTS, SPOOLED
-from meander.spark.formats import ARROW_STRINGS, JSONL
-from meander.spark.spool import LEAST_BYTES, contents, empty_spool, set_aside
+from meander.spark.cells import Job
+from meander.spark.chunks import ANSWERS, SPOOLED
+from meander.spark.encoding import MANY, Encoder
+from meander.spark.formats import ARROW, ARROW_STRINGS, JSONL, decode_table
+from meander.spark.sinks import LineFile
+from meander.spark.spool import contents, empty_spool, set_aside
 
-PLAN = build(plan_query("STREAM s WINDOW 9\nAnswer(x, y) <- a(x, y)."))
-LARGE, SMALL = b"x" * LEAST_BYTES, b"few"
+PLAN = build(plan_query("STREAM s WINDOW 9\nAnswer(x, y) <- a(x, y).", name="q"))
+SIZES = (3, MANY, 1, 3 * MANY, 2 * MANY, 5)
 
 
 def job(spool, how=JSONL):
     return Job(run="r", plan=PLAN, streams=("s",), cells=(0,), formats={"q": how}, spool=str(spool))
 
 
-def answers(data, kind=ANSWERS):
-    return Output(kind, "q", "Answer", 1, data)
+def answers(first, rows):
+    names = as_text([f"v{number}" for number in range(first, first + rows)])
+    numbers = pa.array(range(first, first + rows)).to_numpy()
+    return Answers("Answer", (names, names), numbers, numbers + 9, (0 * numbers + 1).astype("i1"))
 
 
-def test_rows_give_back_what_was_set_aside_in_their_order(tmp_path):
-    rows = [Row(**set_aside(answers(data), job(tmp_path))._asdict()) for data in (SMALL, LARGE, SMALL)]
-    assert [row.kind for row in rows] == [ANSWERS, SPOOLED, ANSWERS]
+def encoded(sizes, job):
+    """The rows that answers of these sizes become, one after the other."""
+    encoder = Encoder(job)
+    outputs = [
+        one
+        for at, rows in enumerate(sizes)
+        for one in encoder.put(PLAN.results[0], answers(at * 10**6, rows))
+    ]
+    return [Row(**one._asdict()) for one in (*outputs, *encoder.rest())]
+
+
+def expected(sizes):
+    return [at * 10**6 + row for at, rows in enumerate(sizes) for row in range(rows)]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
+def test_a_file_gets_the_answers_in_their_order_and_nothing_is_left_of_the_spool(tmp_path, name):
+    rows = encoded(SIZES, job(tmp_path / "spool"))
+    assert [row.kind for row in rows] == [SPOOLED if size >= MANY else ANSWERS for size in SIZES]
+    sink = LineFile(tmp_path / name, tmp_path / "record.json")
     with contents(rows) as parts:
-        assert parts == [SMALL, LARGE, SMALL]
+        sink.write(0, parts)
+    assert not list((tmp_path / "spool").iterdir())
+    with pa.input_stream(str(tmp_path / name)) as file:
+        lines = file.read().decode().splitlines()
+    assert [json.loads(line)["ts"] for line in lines] == expected(SIZES)
+
+
+def test_tables_are_read_from_rows_and_from_files(tmp_path):
+    rows = encoded(SIZES, job(tmp_path, ARROW))
+    with contents(rows) as parts:
+        times = [time for part in parts for time in decode_table(part).column("ts").to_pylist()]
+    assert times == expected(SIZES)
+
+
+@pytest.mark.parametrize(("how", "has_spool"), [(ARROW_STRINGS, True), (JSONL, False)])
+def test_what_others_than_the_driver_read_stays_in_its_row(tmp_path, how, has_spool):
+    rows = encoded(SIZES, job(tmp_path if has_spool else "", how))
+    assert {row.kind for row in rows} == {ANSWERS}
+    assert [row.rows for row in rows] == list(SIZES)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("output", "how", "has_spool"),
-    [
-        (answers(LARGE, REJECTS), JSONL, True),
-        (answers(LARGE), ARROW_STRINGS, True),
-        (answers(LARGE), JSONL, False),
-    ],
-)
-def test_what_others_than_the_driver_read_stays_in_its_row(tmp_path, output, how, has_spool):
-    assert set_aside(output, job(tmp_path if has_spool else "", how)) is output
+def test_answers_that_no_sink_waits_for_are_not_set_aside(tmp_path):
+    rows = encoded([MANY], replace(job(tmp_path), formats={}))
+    assert [row.kind for row in rows] == [ANSWERS]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_few_answers_with_long_paths_are_large(tmp_path):
+    edges = as_text([f"v{number}" for number in range(MANY)])
+    path = Paths(np.array([0, MANY]), edges, edges, edges, np.ones(1, np.bool_))
+    encoder = Encoder(replace(job(tmp_path), paths=True))
+    rows = [*encoder.put(PLAN.results[0], answers(0, 1)._replace(path=path)), *encoder.rest()]
+    assert [row.kind for row in rows] == [SPOOLED]
 
 
 def test_a_sink_that_fails_finds_the_file_again(tmp_path):
-    row = Row(**set_aside(answers(LARGE), job(tmp_path))._asdict())
-    with pytest.raises(OSError, match="full"), contents([row]):
+    rows = encoded([MANY], job(tmp_path))
+    with pytest.raises(OSError, match="full"), contents(rows):
         raise OSError("the disk is full")
-    with contents([row]) as parts:
-        assert parts == [LARGE]
+    with contents(rows) as (part,):
+        assert len(part.read_bytes().splitlines()) == MANY
 
 
 def test_files_of_failed_attempts_go_with_the_next_start(tmp_path):
-    set_aside(answers(LARGE), job(tmp_path / "spool"))
+    set_aside([b"some"], str(tmp_path / "spool"))
     empty_spool(str(tmp_path / "spool"))
     assert not (tmp_path / "spool").exists()

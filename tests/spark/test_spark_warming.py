@@ -83,6 +83,22 @@ def test_the_workers_of_a_run_are_forked_from_one_process_that_is_warm(spark, tm
     assert len(mine) > 1
 
 
+def test_the_worker_that_has_a_cells_state_gets_the_next_batch(spark, tmp_path):
+    """Also where the pool was prepared while the first batch was on its way, as it is when Java is warm."""
+    rows = generate(2, 200)
+    (tmp_path / "in").mkdir()
+    for number in range(4):
+        write_tsv(tmp_path / "in" / f"{number}.tsv", rows[50 * number : 50 * (number + 1)])
+    for attempt in ("first", "second"):
+        session = open_session(spark, {"s": tmp_path / "in"}, {"q": (CLOSURE, None)})
+        sinks = {"q": str(tmp_path / f"{attempt}.jsonl")}
+        run = session.start(str(tmp_path / attempt), sinks, follow=False, batch_rows=50)
+        run.wait()
+        rebuilt = [figures["cells"][0]["rebuilt"] for figures in run.figures]
+        assert len(rebuilt) >= 4
+        assert rebuilt == [True] + [False] * (len(rebuilt) - 1)
+
+
 def test_a_session_with_the_usual_daemon_goes_without():
     environment: dict[str, str] = {}
     context = SimpleNamespace(environment=environment, getConf=dict)

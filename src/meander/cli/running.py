@@ -89,6 +89,8 @@ def run_on_spark(request: Request) -> None:
         demand=request.demand,
         threads=request.threads,
     )
+    for text in run.notes:
+        print_note(f"note: {text}")
     progress = Progress()
 
     def note(figures: dict[str, Any]) -> None:

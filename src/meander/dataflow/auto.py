@@ -165,7 +165,7 @@ class AutoPathOperator:
         if self.chosen[0] == TREES:
             self.chosen[3] += segments
         else:
-            self.chosen[3] += segments * np.count_nonzero(self._valid(upto))
+            self.chosen[3] += segments * self.closure.measure(upto).rows
 
     def _wanted(self, upto: int) -> int:
         """The cheaper operator for more of the same; the one at hand where there is little between them."""
@@ -173,9 +173,9 @@ class AutoPathOperator:
         if self.chosen[0] == TREES:
             if pairs < ENOUGH / 2:
                 return TREES
-            valid = np.flatnonzero(self._valid(upto))
-            edges *= valid.size
-            roots = self.closure.roots_to_keep(valid, upto)
+            held = self.closure.measure(upto)
+            edges *= held.rows
+            roots = self.closure.roots_to_keep(held, upto)
         else:
             roots = self.closure.roots_kept
         trees, closure = float(pairs), float(BATCH_PRICE * self.chosen[4])
@@ -187,23 +187,12 @@ class AutoPathOperator:
             return int(self.chosen[0])
         self.chosen[2:8] = 0, 0, 0, 0, pairs, edges
         if self.chosen[0] == TREES:
-            if closure * MARGIN < trees and self.closure.has_room(valid, pairs):
+            if closure * MARGIN < trees and self.closure.has_room(held, pairs):
                 self.chosen[8] = 0
                 return CLOSURE
             self.chosen[8] = min(self.chosen[8] + 1, MOST_DOUBLINGS) if 2 * trees < closure else 0
             return TREES
         return TREES if trees * MARGIN < closure else CLOSURE
-
-    def _valid(self, time: int) -> Array:
-        """Which rows of the window's graph are input edges that are valid after `time`.
-
-        Within a batch those that it changes later are left out.
-        """
-        graph = self.graph.graph
-        total = int(graph.counts[ROWS])
-        read = self.tree.automaton.reads[graph.relation[:total]] != 0
-        valid: Array = read & (graph.exp[:total] > time) & (graph.stamp[:total] <= time)
-        return valid
 
     def _move(self, upto: int) -> Rows:
         """Empty the forest; for S-PATH, fill it anew from the edges that are valid.
@@ -217,7 +206,9 @@ class AutoPathOperator:
             self.closure.forget()
             return NO_ROWS
         graph = self.graph.graph
-        valid = np.flatnonzero(self._valid(upto))
+        total = int(graph.counts[ROWS])
+        read = self.tree.automaton.reads[graph.relation[:total]] != 0
+        valid = np.flatnonzero(read & (graph.exp[:total] > upto) & (graph.stamp[:total] <= upto))
         held = MergedRows(
             graph.relation[valid],
             graph.src[valid],

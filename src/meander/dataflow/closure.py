@@ -24,6 +24,7 @@ from meander.kernels.closure import (
     DEMANDED,
     EDGE_COLUMNS,
     END,
+    ENDS_KNOWN,
     FIRST,
     HELD_ASKED,
     HI,
@@ -41,10 +42,12 @@ from meander.kernels.closure import (
     TRG,
     UNASKED,
     Demand,
+    Extent,
     Moves,
     Places,
     Segment,
     find_rows,
+    measure_graph,
     merge_sorted,
 )
 from meander.kernels.closure_flow import BOTH, HAVE_COLUMNS, STAGED_COLUMNS, Bits
@@ -197,7 +200,7 @@ class ClosureShare:
 
     def forget(self) -> None:
         """What was known of the segments before is not so any more."""
-        self.matrix.counts[READY] = 0
+        self.matrix.counts[READY] = self.segment.counts[ENDS_KNOWN] = 0
 
     def reserve_vertices(self, capacity: int) -> None:
         states = int(self.moves.settings[0])
@@ -388,36 +391,28 @@ class ClosureOperator:
             return 0
         return sum(int(share.matrix.counts[COLUMNS]) for share in self.shares)
 
-    def roots_to_keep(self, valid: Array, time: int) -> int:
-        """How many roots there would be with these rows of the window's graph; 0 where that is too much to keep."""
-        sources, ends = self._count_vertices(valid)
-        if sources * ends * int(self.automaton.settings[0]) > MOST_LEVELS:
-            return 0
-        expiries = self.graph.graph.exp[valid]
-        latest = int(expiries.max(initial=time))
-        unit = int(np.gcd.reduce(latest - expiries)) or 1
-        return sources if (latest - time) // unit < LATEST else 0
+    def measure(self, time: int) -> Extent:
+        """The extent of the input that is valid after `time`; within a batch without what it changes later."""
+        graph = self.graph.graph
+        seen = np.zeros(graph.first_out.size // self.graph.relations, np.int8)
+        return Extent(*measure_graph(graph, self.automaton.reads, time, seen))
 
-    def has_room(self, valid: Array, pairs: int) -> bool:
-        """Whether the budget has room for a walk over these rows of the graph that hands out so many pairs."""
-        _, ends = self._count_vertices(valid)
+    def roots_to_keep(self, held: Extent, time: int) -> int:
+        """How many roots there would be, rather too many, with a graph like this; 0 where it is too large to keep."""
+        if held.sources * held.ends * int(self.automaton.settings[0]) > MOST_LEVELS:
+            return 0
+        return held.sources if (held.latest - time) // held.unit < LATEST else 0
+
+    def has_room(self, held: Extent, pairs: int) -> bool:
+        """Whether the budget has room for a walk over a graph like this that hands out so many pairs."""
         place = sum(np.dtype(dtype).itemsize * width for dtype, width in _BY_PLACE.values())
-        walked = 8 * (EDGE_COLUMNS + ROW_COLUMNS) * valid.size + place * ends * int(
+        walked = 8 * (EDGE_COLUMNS + ROW_COLUMNS) * held.rows + place * held.ends * int(
             self.automaton.settings[0]
         )
         # Tables are doubled, and each thread has its own; a pair is staged, and then handed out.
         return self.store.budget.has_room(
             2 * len(self.shares) * walked + 2 * 8 * (STAGED_COLUMNS + 4) * pairs
         )
-
-    def _count_vertices(self, valid: Array) -> tuple[int, int]:
-        """How many sources, and how many ends in all, rows have: rather too many, whatever moves read them."""
-        graph = self.graph.graph
-        seen = np.zeros(graph.first_out.size // self.graph.relations, np.bool_)
-        seen[graph.src[valid]] = True
-        sources = int(np.count_nonzero(seen))
-        seen[graph.trg[valid]] = True
-        return sources, int(np.count_nonzero(seen))
 
     @property
     def unasked(self) -> int:

@@ -21,7 +21,7 @@ from meander.dataflow.closure import ClosureOperator
 from meander.dataflow.edges import Edges, match_labels
 from meander.dataflow.graph import NO_ROWS, WindowGraph
 from meander.dataflow.path import TreePathOperator
-from meander.dataflow.pattern import PatternOperator
+from meander.dataflow.pattern import PatternOperator, as_keyed, as_pairs
 from meander.dataflow.results import ResultStream
 from meander.dataflow.state import Array, Budget, Store
 from meander.dataflow.threads import Team
@@ -324,7 +324,7 @@ class Dataflow:
         for stream in self.results:
             rows = outputs[stream.result.input]
             span = int(self.clock[0]), upto
-            yield stream.result, stream.process(as_keyed(rows), span, self.vertices, deletion)
+            yield stream.result, stream.process(rows, span, self.vertices, deletion)
         for result in self.plan.results:
             if result.raw:
                 yield result, self._tuples(result, as_keyed(outputs[result.input]))
@@ -332,7 +332,7 @@ class Dataflow:
 
     def _tuples(self, result: Result, rows: KeyedRows) -> Answers:
         """An operator's tuples as they are, by name."""
-        names = [self.vertices.text(np.ascontiguousarray(column)) for column in rows.key.T]
+        names = [self.vertices.text(column) for column in rows.key.T]
         return Answers(result.label, tuple(names), rows.ts.copy(), rows.exp.copy(), rows.op.copy())
 
     def _begin(self) -> None:
@@ -499,18 +499,3 @@ def received(batch: StreamBatch | None) -> Rows:
         return NO_ROWS
     columns = (batch.src, batch.trg, batch.ts, batch.exp, batch.op)
     return Rows(*(np.require(column, requirements=("C", "W")) for column in columns))
-
-
-def as_keyed(rows: Rows | KeyedRows) -> KeyedRows:
-    """Pairs as tuples of two vertices."""
-    if isinstance(rows, KeyedRows):
-        return rows
-    key = np.empty((rows.ts.size, 2), np.int32, order="F")
-    key[:, 0] = rows.src
-    key[:, 1] = rows.trg
-    return KeyedRows(key, rows.ts, rows.exp, rows.op)
-
-
-def as_pairs(rows: KeyedRows) -> Rows:
-    """Tuples of two vertices as pairs, without a copy."""
-    return Rows(rows.key[:, 0], rows.key[:, 1], rows.ts, rows.exp, rows.op)

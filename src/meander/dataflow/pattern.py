@@ -8,7 +8,7 @@ import numpy as np
 
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.state import Array, Store
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.pattern import (
     BY_SRC,
     BY_TRG,
@@ -161,3 +161,18 @@ class PatternOperator:
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid answers are those of valid edges: the graph marks them."""
+
+
+def as_keyed(rows: Rows | KeyedRows) -> KeyedRows:
+    """Pairs as tuples of two vertices."""
+    if isinstance(rows, KeyedRows):
+        return rows
+    key = np.empty((rows.ts.size, 2), np.int32, order="F")
+    key[:, 0] = rows.src
+    key[:, 1] = rows.trg
+    return KeyedRows(key, rows.ts, rows.exp, rows.op)
+
+
+def as_pairs(rows: KeyedRows) -> Rows:
+    """Tuples of two vertices as pairs, without a copy."""
+    return Rows(rows.key[:, 0], rows.key[:, 1], rows.ts, rows.exp, rows.op)

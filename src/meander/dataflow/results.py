@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,13 +12,20 @@ from meander.dataflow.answers import NO_EXPIRY, Answers, Paths
 from meander.dataflow.edges import Text, as_text, concat_texts
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.path import automaton_arrays
-from meander.dataflow.pattern import LEAST_ANSWERS, LEAST_OUTPUT, AnswerTable, double_output, keyed_rows
+from meander.dataflow.pattern import (
+    LEAST_ANSWERS,
+    LEAST_OUTPUT,
+    AnswerTable,
+    as_keyed,
+    double_output,
+    keyed_rows,
+)
 from meander.dataflow.standing import StandingRecords
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import Team
 from meander.dataflow.vertices import Vertices
 from meander.kernels.changes import STOPS, Changes, mark_open, pack_changes, track_changes
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
+from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.pattern import KeyedRows
 from meander.kernels.proofs import PathRows, Records, Search, prove_records
 from meander.physical.plan import Proof, Result
@@ -211,39 +219,46 @@ class ResultStream:
         return self.standing is not None and self.tracker is None
 
     def process(
-        self, rows: KeyedRows, span: tuple[int, int], vertices: Vertices, deletion: int | None
+        self, rows: Rows | KeyedRows, span: tuple[int, int], vertices: Vertices, deletion: int | None
     ) -> Answers:
         """The records of a batch over a span of time: from the time that was reached before it, up to its end.
 
         With paths, where an instant is cut into batches a later one spans that instant alone. Where `cuts_paths`
         and something is deleted, that is at time `deletion` and before all rows of the batch.
         """
+        if self.tracker is None and self.prover is None:
+            records = interval_records(rows)
+            return self._records(records, vertices, no_paths(records.ts.size) if self.paths else None)
         reached, upto = span
+        keyed = as_keyed(rows)
         if self.tracker is not None:
-            rows = self.tracker.process(rows, upto)
+            keyed = self.tracker.process(keyed, upto)
             if self.standing is not None and reached == upto:
-                rows = self.standing.replace_paths(rows, upto, self.tracker.table.answers, vertices.capacity)
+                answers = self.tracker.table.answers
+                keyed = self.standing.replace_paths(keyed, upto, answers, vertices.capacity)
         elif self.standing is not None and deletion is not None:
-            rows = self.standing.cut_paths(rows, deletion, vertices.capacity)
-        rows = interval_records(rows)
-        path = None
+            keyed = self.standing.cut_paths(keyed, deletion, vertices.capacity)
+        keyed = as_keyed(interval_records(keyed))
+        path = no_paths(keyed.ts.size) if self.paths else None
         if self.prover is not None:
-            proved = self.prover.prove(rows, vertices.capacity)
+            proved = self.prover.prove(keyed, vertices.capacity)
             path = self.prover.paths(proved, vertices)
             if self.standing is not None:
                 keep = self.standing.keep if self.cuts_paths else self.standing.keep_last
-                keep(rows, proved.offsets, proved.row, upto)
-        elif self.paths:
-            path = no_paths(rows.ts.size)
-        ends = np.where(rows.op < 0, NO_EXPIRY, rows.exp) if self.tracker is None else None
-        return Answers(
-            label=self.result.label,
-            vertices=tuple(self.team.map(vertices.text, np.ascontiguousarray(rows.key.T))),
-            ts=rows.ts.copy(),
-            exp=np.full(rows.ts.size, NO_EXPIRY, np.int64) if ends is None else ends,
-            op=rows.op.copy(),
-            path=path,
-        )
+                keep(keyed, proved.offsets, proved.row, upto)
+        return self._records(keyed, vertices, path)
+
+    def _records(self, rows: Rows | KeyedRows, vertices: Vertices, path: Paths | None) -> Answers:
+        """The rows with names for numbers: nothing of it is an operator's any more."""
+        columns = (rows.src, rows.trg) if isinstance(rows, Rows) else rows.key.T
+        tasks: list[Callable[[], Any]] = [partial(self._times, rows)]
+        tasks.extend(partial(vertices.text, column) for column in columns)
+        (ts, exp, op), *names = self.team.map(lambda task: task(), tasks)
+        return Answers(self.result.label, tuple(names), ts, exp, op, path)
+
+    def _times(self, rows: Rows | KeyedRows) -> tuple[Array, Array, Array]:
+        without = rows.op < 0 if self.tracker is None else True
+        return rows.ts.copy(), np.where(without, NO_EXPIRY, rows.exp), rows.op.copy()
 
     def forget_paths(self) -> None:
         """The records that stand were handed out with other paths than those known here."""
@@ -257,13 +272,13 @@ class ResultStream:
                 self.standing.mark(live)
 
 
-def interval_records(rows: KeyedRows) -> KeyedRows:
+def interval_records(rows: Rows | KeyedRows) -> Rows | KeyedRows:
     """A tuple that is shortened is cut, and given anew until its new expiry."""
     shortened = (rows.op < 0) & (rows.exp > rows.ts)
     if not shortened.any():
         return rows
     twice = np.repeat(np.arange(rows.ts.size), 1 + shortened)
-    records = KeyedRows(*(column[twice] for column in rows))
+    records = type(rows)(*(column[twice] for column in rows))
     again = np.concatenate([[False], twice[1:] == twice[:-1]])
     records.op[again] = 1
     return records

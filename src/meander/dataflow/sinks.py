@@ -41,7 +41,7 @@ class Lines(Protocol):
 
     done: bool
 
-    def write(self, blocks: Iterable[bytes]) -> None: ...
+    def write(self, blocks: Iterable[bytes | memoryview]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -56,12 +56,12 @@ class LineFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(path, "wb", buffering=0)  # noqa: SIM115 (closed by `close`)
 
-    def write(self, blocks: Iterable[bytes]) -> None:
+    def write(self, blocks: Iterable[bytes | memoryview]) -> None:
         for block in blocks:
             with writing(self.path):
                 self._write_whole(block)
 
-    def _write_whole(self, block: bytes) -> None:
+    def _write_whole(self, block: bytes | memoryview) -> None:
         """Write all of the block, or take back what was written of it."""
         begin = self._file.tell() if self._file.seekable() else None
         rest = memoryview(block)
@@ -88,7 +88,7 @@ class PackedLineFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = gzip.open(path, "wb")  # noqa: SIM115 (closed by `close`)
 
-    def write(self, blocks: Iterable[bytes]) -> None:
+    def write(self, blocks: Iterable[bytes | memoryview]) -> None:
         for block in blocks:
             with writing(self.path):
                 self._file.write(block)
@@ -104,7 +104,7 @@ class StandardOutput:
     def __init__(self) -> None:
         self.done = False
 
-    def write(self, blocks: Iterable[bytes]) -> None:
+    def write(self, blocks: Iterable[bytes | memoryview]) -> None:
         if self.done:
             return
         try:

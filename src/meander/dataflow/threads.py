@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -18,9 +18,20 @@ class Team:
         self.pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def map(self, function: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
-        """What the function makes of each item, side by side."""
-        if self.pool is None:
-            return [function(one) for one in items]
+        """What the function makes of each item, side by side: whoever is free takes the next one."""
         every = list(items)
-        waiting = [self.pool.submit(function, one) for one in every[1:]]
-        return [*map(function, every[:1]), *(one.result() for one in waiting)]
+        made: dict[int, Made] = {}
+        waiting = iter(range(len(every)))
+
+        def work() -> None:
+            for at in waiting:
+                made[at] = function(every[at])
+
+        others = [self.pool.submit(work) for _ in every[1 : self.threads]] if self.pool else []
+        try:
+            work()
+        finally:
+            wait(others)
+        for one in others:
+            one.result()
+        return [made[at] for at in range(len(every))]

@@ -89,7 +89,7 @@ class Vertices:
         start = np.empty(numbers.size, np.int64)
         end = np.empty(numbers.size, np.int64)
         kind = np.empty(numbers.size, np.int8)
-        locate_names(self.names, numbers, start, end, kind)
+        locate_names(self.names, np.ascontiguousarray(numbers), start, end, kind)
         return Text(self._arena, start, end, kind)
 
     def sweep(self, live: Array) -> None:

@@ -19,9 +19,10 @@ an input edge read by one move of the automaton.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import NamedTuple
 
-from meander.kernels.graph import DONE, FULL_SCRATCH, Graph, Rows, find_row
+from meander.kernels.graph import DONE, FULL_SCRATCH, ROWS, Graph, Rows, find_row, mix
 from meander.kernels.jit import Array, kernel
 from meander.kernels.paths import is_root
 from meander.kernels.pattern import MergedRows
@@ -36,9 +37,10 @@ BEFORE, BEYOND, MOVED, TOWARDS = 1, 2, 4, 8
 
 # Places in `Segment.counts`.
 CURRENT, FIRST, END, NEXT_END, CHANGED, PLACES, EDGES, LOWERED, ROOTED, STAGED = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-# Pairs that are asked for from this segment on; pairs that nobody asked for; rows of the demand that are valid.
-NEWLY_ASKED, UNASKED, HELD_ASKED = 10, 11, 12
-COUNTS = 13
+# Pairs that are asked for from this segment on; pairs that nobody asked for; rows of the demand that are valid;
+# whether it is known until when each vertex has an edge.
+NEWLY_ASKED, UNASKED, HELD_ASKED, ENDS_KNOWN = 10, 11, 12, 13
+COUNTS = 14
 
 # Columns of `Segment.row`: the edge, where in the segment it became valid (-1: before), whether it changes.
 RELATION, SRC, TRG, SINCE, MARKED = 0, 1, 2, 3, 4
@@ -110,6 +112,45 @@ def find_rows(graph: Graph, rows: MergedRows, found: Array) -> None:
     """The graph's rows of the edges that a batch changes."""
     for i in range(rows.ts.size):
         found[i] = find_row(graph, rows.relation[i], rows.src[i], rows.trg[i])
+
+
+class Extent(NamedTuple):
+    """How large a graph is: its edges and vertices, and the expiries of the edges."""
+
+    rows: int
+    sources: int
+    ends: int  # sources and targets
+    latest: int
+    unit: int  # expiries differ by multiples of it
+
+
+@kernel
+def measure_graph(graph: Graph, reads: Array, time: int, seen: Array) -> tuple[int, int, int, int, int]:
+    """The extent of the edges that are read and valid after `time`, without those that change after it.
+
+    `seen` has a zero for each vertex.
+    """
+    rows = sources = ends = unit = 0
+    latest, first, before = time, -1, -1
+    for row in range(graph.counts[ROWS]):
+        exp = graph.exp[row]
+        if exp <= time or graph.stamp[row] > time or not reads[graph.relation[row]]:
+            continue
+        rows += 1
+        src, trg = graph.src[row], graph.trg[row]
+        if seen[src] != 2:
+            sources += 1
+            ends += seen[src] == 0
+            seen[src] = 2
+        if seen[trg] == 0:
+            ends += 1
+            seen[trg] = 1
+        if exp != before:
+            first = exp if first < 0 else first
+            unit = gcd(unit, abs(exp - first))
+            latest = max(latest, exp)
+            before = exp
+    return rows, sources, ends, latest, max(unit, 1)
 
 
 @kernel
@@ -194,6 +235,12 @@ def stamp_demand(segment: Segment, demand: Demand) -> None:
         row = segment.lists[STILL_ASKED, i]
         demand.stamp[segment.row[row, SRC], AS_ROOT] = demand.settings[STEP]
         demand.stamp[segment.row[row, TRG], AS_TARGET] = demand.settings[STEP]
+
+
+@kernel
+def is_own(roots: Array, share: Array, vertex: int) -> bool:
+    """Whether this share of the roots has the vertex: ends of edges are often numbered in turns, so it is mixed."""
+    return mix(vertex, 0, 0) % share[1] == share[0] and is_root(roots, vertex)
 
 
 @kernel
@@ -422,7 +469,7 @@ def list_roots(
     for place in range(counts[PLACES]):
         if places.place[place, FLAGS] & BEFORE and places.place[place, KEY] % states == 0:
             vertex = places.place[place, KEY] // states
-            if vertex % share[1] == share[0] and is_root(roots, vertex) and is_asked(demand, vertex, AS_ROOT):
+            if is_own(roots, share, vertex) and is_asked(demand, vertex, AS_ROOT):
                 places.place[size, ROOT] = place
                 size += 1
     counts[ROOTED] = size

@@ -32,9 +32,9 @@ from meander.kernels.closure import (
     TRG,
     Moves,
     Segment,
+    is_own,
 )
 from meander.kernels.jit import Array, inner_kernel, kernel
-from meander.kernels.paths import is_root
 
 # Places in `Matrix.counts`.
 READY, PLACES, COLUMNS, EDGES, FREE_PLACE, FREE_COLUMN, FREE_EDGE, TOUCHED, BASE, UNIT, SHORT, OFF = range(12)
@@ -291,8 +291,8 @@ def link_edge(
     target = matrix_place(matrix, head * states + automaton.moves[move, MOVE_TO])
     if source < 0 or target < 0:
         return False
-    own = tail % share[1] == share[0] and is_root(roots, tail)
-    if own and automaton.moves[move, FROM] == 0 and matrix.column_of[tail] < 0:
+    rooted = automaton.moves[move, FROM] == 0 and matrix.column_of[tail] < 0
+    if rooted and is_own(roots, share, tail):
         column = matrix_column(matrix, tail)
         if column < 0:
             return False

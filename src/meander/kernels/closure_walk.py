@@ -17,6 +17,7 @@ from meander.kernels.closure import (
     CURRENT,
     DEMANDED,
     END,
+    ENDS_KNOWN,
     FIRST,
     HELD_ASKED,
     HI,
@@ -79,9 +80,9 @@ class Asked(NamedTuple):
     settings: Array
 
 
-# Columns of `ends`, for the empty path: by vertex, the largest expiry over its edges by `lo` and `hi` (-1: not looked
-# at), and the row of the segment that first touched it.
-FIRST_SINCE = 2
+# Columns of `ends`, for the empty path: by vertex, the largest expiry over its edges; in a step also the one before
+# it (-1: not looked at), and the row of the segment that first touched it.
+LASTS, HAD, FIRST_SINCE = 0, 1, 2
 END_COLUMNS = 3
 
 
@@ -238,44 +239,64 @@ def take_step(
 
 
 @kernel
-def stage_empty(
-    segment: Segment,
-    ends: Array,
-    staged: Array,
-    roots: Array,
-    hi_order: int,
-    by_level: bool,
-    split: int,
-    cursor: Array,
-) -> None:
-    """Stage the empty paths that start, stop or change: those of the ends of changed edges. Needs room for all."""
+def learn_ends(segment: Segment, ends: Array, kind: int) -> None:
+    """Note until when each vertex had an edge before the step."""
+    counts = segment.counts
+    column = LO if kind == GROW else HI
+    for vertex in range(ends.shape[0]):
+        ends[vertex, LASTS] = 0
+    for i in range(counts[FIRST], counts[END]):
+        row = segment.lists[counts[CURRENT], i]
+        for vertex in (segment.row[row, SRC], segment.row[row, TRG]):
+            ends[vertex, LASTS] = max(ends[vertex, LASTS], segment.exp[row, column])
+    counts[ENDS_KNOWN] = 1
+
+
+@kernel
+def move_ends(segment: Segment, ends: Array, kind: int, time: int) -> None:
+    """Let the step change until when the vertices of its rows have edges, and keep what they had."""
     counts = segment.counts
     for i in range(counts[CHANGED]):
         row = segment.lists[CHANGES, i]
         for vertex in (segment.row[row, SRC], segment.row[row, TRG]):
-            if ends[vertex, LO] < 0:
-                ends[vertex, LO] = 0
-                ends[vertex, HI] = 0
+            lasts = ends[vertex, LASTS]
+            if ends[vertex, HAD] < 0:
+                ends[vertex, HAD] = lasts if kind != GROW or lasts > time else 0
                 ends[vertex, FIRST_SINCE] = segment.row[row, SINCE]
-    first = counts[FIRST] if hi_order == counts[CURRENT] else 0
-    end = counts[END] if hi_order == counts[CURRENT] else counts[NEXT_END]
-    for i in range(first, end):
-        row = segment.lists[hi_order, i]
-        for vertex in (segment.row[row, SRC], segment.row[row, TRG]):
-            if ends[vertex, LO] >= 0:
-                ends[vertex, LO] = max(ends[vertex, LO], segment.exp[row, LO])
-                ends[vertex, HI] = max(ends[vertex, HI], segment.exp[row, HI])
+                if kind == CUT or (kind == EXPIRE and lasts <= time):
+                    ends[vertex, LASTS] = 0
+            if kind == GROW:
+                ends[vertex, LASTS] = max(lasts, segment.exp[row, HI])
+    if kind == CUT:
+        for i in range(counts[FIRST], counts[END]):
+            row = segment.lists[counts[CURRENT], i]
+            for vertex in (segment.row[row, SRC], segment.row[row, TRG]):
+                if ends[vertex, HAD] >= 0:
+                    ends[vertex, LASTS] = max(ends[vertex, LASTS], segment.exp[row, LO])
+
+
+@kernel
+def stage_empty(
+    segment: Segment, ends: Array, staged: Array, roots: Array, by_level: bool, split: int, cursor: Array
+) -> None:
+    """Stage the empty paths that start, stop or change: those of the ends of changed edges. Needs room for all."""
+    counts = segment.counts
+    kind, time = cursor[KIND], cursor[TIME]
+    if counts[ENDS_KNOWN] == 0:
+        learn_ends(segment, ends, kind)
+    move_ends(segment, ends, kind, time)
     last = cursor[LAST] - cursor[NEXT_ROW]
     for i in range(counts[CHANGED]):
         row = segment.lists[CHANGES, i]
         for vertex in (segment.row[row, SRC], segment.row[row, TRG]):
-            lo, hi = ends[vertex, LO], ends[vertex, HI]
-            ends[vertex, LO] = -1
-            if lo < 0 or lo == hi or (lo > 0 and not by_level) or not is_root(roots, vertex):
+            had, lasts = ends[vertex, HAD], ends[vertex, LASTS]
+            ends[vertex, HAD] = -1
+            both = had > 0 and lasts > 0
+            if had < 0 or had == lasts or (both and not by_level) or not is_root(roots, vertex):
                 continue
-            exp, first = lo if lo > 0 else cursor[TIME], 0
-            if cursor[KIND] == GROW:
-                exp, first = hi, ends[vertex, FIRST_SINCE] if lo == 0 else last
+            exp, first = lasts if lasts > 0 else time, 0
+            if kind == GROW:
+                first = last if both else ends[vertex, FIRST_SINCE]
             counts[STAGED] = stage_pair(staged, counts[STAGED], vertex, vertex, exp, first, last, split)
 
 
@@ -420,7 +441,7 @@ def walk_segments(
             if automaton.settings[1] >= 0 and asked.share[0] == 0:
                 if counts[STAGED] + 4 * counts[CHANGED] > staged.shape[0]:
                     return FULL_TABLE
-                stage_empty(segment, ends, staged, asked.roots, hi_order, by_level, split, cursor)
+                stage_empty(segment, ends, staged, asked.roots, by_level, split, cursor)
             cursor[PHASE] = FINISH
         if cursor[OUT] + counts[STAGED] > out.ts.size:
             return FULL_OUTPUT

@@ -28,10 +28,10 @@ from meander.errors import MemoryBudgetError
 from meander.physical.plan import Result
 from meander.spark.arriving import Released, take_in, take_up
 from meander.spark.cells import CellStore, Job, Output
-from meander.spark.chunks import ANSWERS, FIGURES, FULL, Chunk, Parcel
+from meander.spark.chunks import FIGURES, FULL, Chunk, Parcel
 from meander.spark.codec import decode_edges, encode_edges
+from meander.spark.encoding import Encoder
 from meander.spark.exchange import Sent, derived_edges, send, tell_frontier
-from meander.spark.formats import encode_answers
 from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
 from meander.spark.retelling import retold
 from meander.spark.shares import own_answers, with_shares
@@ -109,6 +109,7 @@ def step(
     derived: dict[str, list[Answers]] = {}
     frontier: int | None = None
     in_dataflow = 0.0
+    encoder = Encoder(job)
     parts = take_up(job, cell, rows, counts) if job.stage else take_in(job, head, live.ingest, rows, counts)
     for part in parts:
         if not isinstance(part, Released):
@@ -129,10 +130,10 @@ def step(
                 derived.setdefault(result.head, []).append(answers)
             elif answers.rows:
                 counts["answers"] += answers.rows
-                data = encode_answers(answers, job.formats.get(result.query, "arrow"))
-                yield Output(ANSWERS, result.query, result.head, answers.rows, data)
+                yield from encoder.put(result, answers)
         live.retold = []
         in_dataflow += time.perf_counter() - entered
+    yield from encoder.rest()
     if job.stage < job.last:
         tuples = {stream: derived_edges(some) for stream, some in derived.items()}
         yield from send(tuples, job.deliveries, job.targets, job.number(cell), sent)

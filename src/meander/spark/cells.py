@@ -149,11 +149,10 @@ class Cell(StatefulProcessor):
         begun = time.perf_counter()
         # Imported where cells run: Spark also makes this operator in a process that only asks for its states.
         from meander.spark.advance import advance
-        from meander.spark.spool import set_aside
 
         chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data), row.stage) for row in rows)
         for output in advance(self.job, key[0], self, chunks, begun):
-            yield Row(**set_aside(output, self.job)._asdict())
+            yield Row(**output._asdict())
         settle_worker()
 
     def close(self) -> None:

@@ -11,8 +11,8 @@ its name, because what it missed cannot be made up for.
 
 Spark knows the sources that it reads itself (Kafka, streaming DataFrames) by their number: those stay the same.
 
-With several cells each has no more of the window than its share reads: there the queries have to be the same, and a
-plan that sends other edges between cells is refused.
+With several cells each has no more of the window than its share reads: there the queries have to be the same, and
+where another plan would send other edges between cells the run goes on with the plan that it had.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ WORDS = {"mode": "--mode", "cells": "--cells", "time_unit": "--time-unit"}
 class Named(Protocol):
     name: str
     regular: RegularQuery
+    plan: int | None
 
 
 def meaning_of(
@@ -45,15 +46,35 @@ def meaning_of(
     frames: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What must not change under a checkpoint: each query's meaning, how its answers are told, what cells send
-    each other, and which streams Spark reads itself."""
+    each other, and which streams Spark reads itself. Beside it the plans that say what cells send."""
     return {
-        "queries": {query.name: to_datalog(query.regular) for query in queries},
+        "queries": texts(queries),
         "mode": mode,
         "cells": cells,
         "time_unit": time_unit,
         "exchanges": exchanges,
+        "plans": {query.name: query.plan for query in queries},
         "frames": list(frames),
     }
+
+
+def kept_plans(folder: Path, queries: Sequence[Named], exchanges: str) -> dict[str, int | None] | None:
+    """The plans that an old run's cells have their edges for, where other plans of the same queries read others.
+
+    None where there is nothing to keep to, or another query: that is for `check_checkpoint` to refuse.
+    """
+    try:
+        known = json.loads((folder / "run.json").read_text())
+    except OSError:
+        return None
+    if known["queries"] != texts(queries) or known.get("exchanges", exchanges) == exchanges:
+        return None
+    plans: dict[str, int | None] | None = known.get("plans")
+    return plans
+
+
+def texts(queries: Sequence[Named]) -> dict[str, str]:
+    return {query.name: to_datalog(query.regular) for query in queries}
 
 
 def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
@@ -97,7 +118,7 @@ def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
         raise StateError(
             f"the checkpoint {folder.parent} has {known['cells']} cells, each with no more than the edges that it "
             "read then; now it would read others\n"
-            "hint: with several cells a run goes on with the same queries, --plan and --paths, or a new checkpoint"
+            "hint: with several cells a run goes on with the same queries and --paths, or a new checkpoint"
         )
     if known.get("frames", meaning["frames"]) != meaning["frames"]:
         raise StateError(
@@ -118,4 +139,5 @@ def note_queries(folder: Path, meaning: dict[str, Any]) -> None:
     known = json.loads(path.read_text())
     known["left"] = [name for name in known["queries"] | meaning["queries"] if name not in meaning["queries"]]
     known["queries"] |= meaning["queries"]
+    known.setdefault("plans", meaning["plans"])
     write_atomically(path, json.dumps(known, indent=1))

@@ -7,37 +7,41 @@ strings or integers, whichever they all are; a DataFrame needs one type througho
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from meander.dataflow.answers import INTEGERS, STRINGS, Answers, as_table
-from meander.dataflow.jsonl import jsonl_bytes
+from meander.dataflow.jsonl import jsonl_blocks
 
-Part = bytes | memoryview
-"""Encoded answers, at hand or in a file that is mapped."""
+Part = bytes | Path
+"""Encoded answers, at hand or in a file."""
 
 JSONL, ARROW, ARROW_STRINGS, ARROW_INTEGERS = "jsonl", "arrow", "arrow-strings", "arrow-integers"
 
 VERTEX_TYPES = {ARROW: None, ARROW_STRINGS: STRINGS, ARROW_INTEGERS: INTEGERS}
 
 
-def encode_answers(answers: Answers, how: str) -> bytes:
+def encode_answers(answers: Answers, how: str) -> Iterator[bytes | memoryview]:
+    """The answers in blocks; each is valid until the next is asked for."""
     if how == JSONL:
-        return jsonl_bytes(answers)
-    return encode_table(as_table(answers, vertex=VERTEX_TYPES[how]))
+        yield from jsonl_blocks(answers)
+        return
+    yield encode_table(as_table(answers, vertex=VERTEX_TYPES[how]))
 
 
-def encode_table(table: pa.Table) -> bytes:
+def encode_table(table: pa.Table) -> memoryview:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return memoryview(sink.getvalue())
 
 
 def decode_table(data: Part) -> pa.Table:
-    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+    source = pa.memory_map(str(data)) if isinstance(data, Path) else pa.py_buffer(data)
+    with pa.ipc.open_stream(source) as reader:
         return reader.read_all()
 
 

@@ -59,7 +59,7 @@ class Pool:
         """
         if JOBS not in self.entries or cores() < 2:
             return
-        nothing = self.spark.sparkContext.parallelize([0], 1).map(lambda one: one)
+        nothing = self.spark.sparkContext.parallelize([0], 1).map(end_worker)
         with self.declared():
             nothing.id()  # Until it is asked for, it has no environment.
 
@@ -69,6 +69,19 @@ class Pool:
                 nothing.collect()
 
         threading.Thread(target=start, name="meander-pool", daemon=True).start()
+
+
+def end_worker(one: int) -> int:
+    """Have the worker that runs this take no other task.
+
+    Spark gives tasks to idle workers in turn. Beside a second one a cell's worker would get every other batch, and
+    neither would have the state of the batch before. A worker that does not end its task with the word that says
+    so is not used again.
+    """
+    from pyspark.serializers import SpecialLengths
+
+    SpecialLengths.END_OF_STREAM = SpecialLengths.END_OF_DATA_SECTION
+    return one
 
 
 def cores() -> int:

@@ -140,6 +140,7 @@ class Run:
         self.figures: list[dict[str, Any]] = []
         self.totals = dict.fromkeys(("edges", "answers", "late", "rejected"), 0)
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
+        self.notes: list[str] = []  # what the user should know of this start
         self._ended = threading.Event()
         self._ended_file = checkpoint / "meander" / "ended"
         if self._ended_file.exists():

@@ -31,7 +31,7 @@ from meander.physical.plan import PhysicalPlan
 from meander.physical.planning import plan_query
 from meander.physical.stages import StagedPlan, build_stages
 from meander.spark.cells import Cell, Job, stage_jobs
-from meander.spark.checkpoint import check_checkpoint, meaning_of, note_queries
+from meander.spark.checkpoint import check_checkpoint, kept_plans, meaning_of, note_queries
 from meander.spark.chunks import ANSWERS, CHUNK_TYPE, RESULT_TYPE, cell_keys
 from meander.spark.formats import (
     ARROW_INTEGERS,
@@ -48,11 +48,12 @@ from meander.spark.settings import PARTITIONS, check_settings, local_spark
 from meander.spark.sinks import Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
 from meander.syntax import parse
-from meander.syntax.durations import parse_duration
+from meander.syntax.durations import parse_duration, parse_size
 from meander.syntax.query import RegularQuery
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 BATCH_ROWS = 500_000
+KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run goes on with that plan"
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Options:
     cells: int = 1
     batch_rows: int | None = None
     idle: float | str = 60.0
-    memory: int | None = None
+    memory: int | str | None = None
     demand: bool = True
     threads: int = 1
     snapshot_rows: int = 250_000
@@ -237,9 +238,12 @@ class Session:
         asked = Options(**options)
         self._sinks += [str(sink) for sink in (sinks or {}).values()]
         staged = self._staged(chosen, asked)
-        physical = staged.last
         place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
         own = place / "meander"
+        plans = kept_plans(own, chosen, staged.exchanges)
+        if plans is not None:
+            staged = self._staged(chosen, asked, plans)
+        physical = staged.last
         frames = [name for name in staged.streams if name in self.sources and self.sources[name].by_spark]
         meaning = meaning_of(chosen, asked.mode, asked.cells, self.time_unit, staged.exchanges, frames)
         run_id = check_checkpoint(own, meaning)
@@ -260,6 +264,8 @@ class Session:
         job, frame = self._pipeline(run_id, staged, asked, formats, own, follow)
         note_queries(own, meaning)
         run = Run(self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger)
+        if plans is not None:
+            run.notes.append(KEPT_PLAN)
         self.runs.append(run)
         return run
 
@@ -285,8 +291,10 @@ class Session:
             raise ArgumentError(f"there is no query {name}: there are {', '.join(self.queries) or 'none'}")
         return self.queries[name]
 
-    def _staged(self, queries: list[Query], options: Options) -> StagedPlan:
-        """The plan of all queries, stage by stage."""
+    def _staged(
+        self, queries: list[Query], options: Options, kept: Mapping[str, int | None] | None = None
+    ) -> StagedPlan:
+        """The plan of all queries, stage by stage; plans that are `kept` go before those that queries ask for."""
         if options.cells < 1:
             raise ArgumentError(f"{options.cells} cells cannot do any work\nhint: --cells is 1 or more")
         # A share of a closure is a closure of its own: demand is for one cell.
@@ -298,7 +306,7 @@ class Session:
                 query.regular,
                 name=query.name,
                 unit=self.time_unit,
-                plan=query.plan,
+                plan=(kept or {}).get(query.name, query.plan),
                 path_operator=options.path_operator,
                 demand=demand,
             )
@@ -365,7 +373,7 @@ class Session:
             tasks=self.spark.sparkContext.defaultParallelism,
             by_tasks=options.cells > 1,
         )
-        lateness = options.lateness
+        lateness, memory = options.lateness, options.memory
         jobs = stage_jobs(
             staged,
             cells,
@@ -374,7 +382,7 @@ class Session:
             lateness=parse_duration(lateness, self.time_unit) if isinstance(lateness, str) else lateness,
             mode=options.mode,
             paths=options.paths,
-            memory=options.memory,
+            memory=parse_size(memory) if isinstance(memory, str) else memory,
             threads=options.threads,
             idle=idle,
             started=time.time(),

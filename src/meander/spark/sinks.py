@@ -17,7 +17,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +29,7 @@ from meander.spark.formats import ARROW, JSONL, Part, decode_table
 from meander.spark.ledger import write_atomically
 
 PARTS = ".parts"
+COPIED = 1 << 20  # bytes at a time
 
 
 class Sink(Protocol):
@@ -77,11 +78,14 @@ class LineFile:
         with open(self.path, "r+b") as file:
             file.truncate(self.length)
             file.seek(self.length)
-            for part in parts:
+            if self.path.suffix == ".gz" and parts:
                 # A gzip file may have many members, one after the other.
-                file.write(gzip.compress(part) if self.path.suffix == ".gz" else part)
-            end = file.tell()
+                with gzip.GzipFile(fileobj=file, mode="wb") as packed:
+                    copy_parts(parts, packed)
+            else:
+                copy_parts(parts, file)
             file.flush()
+            end = file.tell()
             os.fsync(file.fileno())
         self._note(batch, end)
 
@@ -100,8 +104,7 @@ class StandardOutput:
     how = JSONL
 
     def write(self, batch: int, parts: Sequence[Part]) -> None:
-        for part in parts:
-            sys.stdout.buffer.write(part)
+        copy_parts(parts, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
     def finish(self) -> None:
@@ -199,6 +202,16 @@ class Collected:
 
     def finish(self) -> None:
         pass
+
+
+def copy_parts(parts: Sequence[Part], to: IO[bytes] | gzip.GzipFile) -> None:
+    """All parts, one after the other."""
+    for part in parts:
+        if isinstance(part, Path):
+            with open(part, "rb") as file:
+                shutil.copyfileobj(file, to, COPIED)
+        else:
+            to.write(part)
 
 
 def one_table(tables: Sequence[pa.Table]) -> pa.Table:

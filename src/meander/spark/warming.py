@@ -26,7 +26,6 @@ BESIDES = (
     "pyspark.sql.streaming.stateful_processor_api_client",
     "pyspark.sql.streaming.stateful_processor_util",
     "pyspark.sql.streaming.proto.StateMessage_pb2",
-    "meander.spark.spool",
 )
 """What is imported in a worker, and not on the way of the made-up edges."""
 
