@@ -16,7 +16,7 @@ from meander.dataflow.edges import as_text
 from meander.dataflow.jsonl import jsonl_blocks, jsonl_bytes
 from meander.kernels.writing import put_integer, put_string
 
-name = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=8)
+name = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
 vertex = st.one_of(name, st.integers(-(2**63), 2**63 - 1))
 time = st.one_of(st.integers(0, 2**62), st.integers(0, 9))
 
@@ -33,7 +33,7 @@ def test_integers_are_their_digits(value: int) -> None:
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.text(alphabet=st.characters(max_codepoint=0x2FF), max_size=10))
+@given(st.text(alphabet=st.characters(max_codepoint=0x2FF), max_size=30))
 @example("".join(map(chr, range(0x80))))
 @example("\ud7ff\ue000\U0010ffff\u2028")
 def test_strings_are_escaped_as_json_escapes_them(text: str) -> None:
