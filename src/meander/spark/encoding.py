@@ -39,10 +39,8 @@ class Encoder:
             yield self.encode(result, answers)
             return
         self.waiting.append(encoding_thread(os.getpid()).submit(self.encode, result, answers))
-        while len(self.waiting) > MOST_WAITING or self.waiting[0].done():
+        while self.waiting and (len(self.waiting) > MOST_WAITING or self.waiting[0].done()):
             yield self.waiting.popleft().result()
-            if not self.waiting:
-                return
 
     def rest(self) -> Iterator[Output]:
         """What is left, when it is done."""

@@ -23,11 +23,8 @@ def set_aside(blocks: Iterable[bytes | memoryview], folder: str) -> bytes:
     """Put blocks into a file; its name."""
     path = Path(folder) / f"{uuid.uuid4().hex}.part"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "wb", buffering=0) as file:
-        for block in blocks:
-            rest = memoryview(block)
-            while rest:
-                rest = rest[file.write(rest) :]
+    with open(path, "wb") as file:
+        file.writelines(blocks)
     return str(path).encode()
 
 
