@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import strategies as st
 
-from meander.dataflow import auto, closure, graph
+from meander.dataflow import auto, closure, dataflow, graph
 from oracle import Edge
 from querytext import (
     Alt,
@@ -102,14 +102,18 @@ def once_in(draw: st.DrawFn, count: int) -> bool:
 
 @contextmanager
 def restless(seed: int = 7) -> Iterator[None]:
-    """While `auto` moves between its operators at random, tables are full at once, rows get other numbers, and what
-    the closure knows of earlier segments may be too large to be kept."""
+    """While `auto` moves between its operators at random, tables are full at once, rows and vertices get other
+    numbers, what the closure knows of earlier segments may be too large to be kept, and batches are cut into parts,
+    of which some are begun before others are finished."""
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         for table in ("LEAST_PLACES", "LEAST_EDGES"):
             patch.setattr(closure, table, chance.choice((1, getattr(closure, table))))
         patch.setattr(closure, "MOST_LEVELS", chance.choice((0, 4 * closure.CHUNK, closure.MOST_LEVELS)))
         patch.setattr(graph, "LEAST_ROWS", chance.choice((1, graph.LEAST_ROWS)))
+        for name, value in (("FIRST_CUT", 1), ("LEAST_CUT", 1), ("MOST_ROWS_OUT", 3), ("FEW_VERTICES", 0)):
+            patch.setattr(dataflow, name, chance.choice((value, getattr(dataflow, name))))
+        patch.setattr(dataflow, "AHEAD", chance.randrange(4))
         patch.setattr(auto, "PART", 2)
         patch.setattr(auto.AutoPathOperator, "_wanted", lambda *_: chance.randrange(2))
         yield
@@ -335,6 +339,6 @@ def cases(draw: st.DrawFn) -> Case:
         batch_rows=pick(draw, BATCH_ROWS),
         plan=None if once_in(draw, 2) else draw(_below(40)),
         demand=not once_in(draw, 4),
-        threads=1 + once_in(draw, 4),
+        threads=pick(draw, (1, 1, 1, 2, 3)),
         moves=draw(_below(100)),
     )

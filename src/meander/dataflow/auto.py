@@ -3,7 +3,8 @@
 Both hand out each pair's largest expiry whenever it grows, and both can start from the window's graph: the closure
 keeps nothing else, and the forest of S-PATH is built by walking the valid edges once. So the operator moves from one
 to the other between two instants, and no answer is left out. None is said twice either, but where the closure heeds a
-demand and S-PATH, which does not, takes over: it says all that holds.
+demand and S-PATH, which does not, takes over: it says all that holds. Where batches are started ahead, what the
+closure has handed out is weighed when its batch is finished, and S-PATH goes on after the last one that was started.
 
 What is measured are counts, never seconds: the same stream cut into the same batches takes the same turns. S-PATH
 pays for every pair that it hands out; the closure pays for every valid edge in every segment and for every batch,
@@ -13,12 +14,13 @@ what it knows from one segment to the next is small enough to be kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from meander.dataflow.closure import ClosureOperator
-from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows
+from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, merge_parts
 from meander.dataflow.path import LEAST_OUTPUT, TreePathOperator
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import Team
@@ -61,6 +63,7 @@ class AutoPathOperator:
         proved: bool,
         demanded: int,
         team: Team,
+        ahead: int = 0,
     ) -> None:
         self.demanded = demanded
         self.graph = graph
@@ -75,6 +78,7 @@ class AutoPathOperator:
             proved=proved,
             demanded=demanded,
             team=team,
+            ahead=ahead,
         )
         # [which, how often it has moved; since they were last weighed the pairs, the segments (of trees) or edges
         # walked (by the closure), the batches and the rows; the pairs and edges that were weighed; how often S-PATH
@@ -105,6 +109,11 @@ class AutoPathOperator:
 
     def process(self, rows: MergedRows, upto: int) -> Rows:
         """The pairs whose largest expiry the changes of the inputs move."""
+        made = self.start(rows, upto)
+        return merge_parts(made()) if callable(made) else made
+
+    def start(self, rows: MergedRows, upto: int) -> Rows | Callable[[], list[Rows]]:
+        """As `process`, or what will hand that out in parts: see `ClosureOperator.start`."""
         outs = []
         begin = 0
         self.chosen[4] += 1
@@ -113,21 +122,34 @@ class AutoPathOperator:
             part = _between(rows, begin, end)
             last = end == rows.ts.size
             reached = upto if last else int(part.ts[-1])
-            out = self.tree.process(self._edges(part), reached)
+            edges = self._edges(part)
+            out = self.tree.process(edges, reached)
             # The next part is written over it.
             outs.append(out if last else Rows(*(column.copy() for column in out)))
             begin = end
-            self._weigh(part, out.ts.size, reached)
+            self._weigh(edges.ts.size, count_segments(edges), out.ts.size, reached)
         if self.chosen[0] == CLOSURE and (begin < rows.ts.size or begin == 0):
             rest = _between(rows, begin, rows.ts.size)
             self.closure.reserve_vertices(self.tree.capacity)
-            out = self.closure.process(rest, upto, _between(rows, 0, begin))
-            outs.append(out)
-            outs.append(self._weigh(rest, out.ts.size + self.closure.unasked, upto))
+            made = self.closure.start(rest, upto, _between(rows, 0, begin))
+            edges = self._edges(rest)
+            walked = count_segments(edges) * self.closure.measure(upto).rows if edges.ts.size else 0
+            return partial(self._finish, outs, made, edges.ts.size, walked)
         self.closure.clock[0] = upto
-        if len(outs) == 1:
-            return outs[0]
-        return Rows(*(np.concatenate(columns) for columns in zip(NO_ROWS, *outs, strict=True)))
+        return join_rows(outs)
+
+    def _finish(
+        self, outs: list[Rows], made: Rows | Callable[[], list[Rows]], rows: int, walked: int
+    ) -> list[Rows]:
+        """What S-PATH and then the closure have made of a batch; `walked` are valid edges in all segments."""
+        parts = made() if callable(made) else [made]
+        said = NO_ROWS
+        if self.chosen[0] == CLOSURE:
+            pairs = sum(part.ts.size for part in parts) + self.closure.unasked
+            said = self._weigh(rows, walked, pairs, int(self.closure.clock[0]))
+        if not outs and said.ts.size == 0:
+            return parts
+        return [join_rows([*outs, merge_parts(parts), said])]
 
     def _part(self, ts: Array, begin: int) -> int:
         """Where the part of a batch that S-PATH takes at a time ends: between two instants."""
@@ -141,31 +163,22 @@ class AutoPathOperator:
         edges = rows.relation != self.demanded
         return MergedRows(*(column[edges] for column in rows))
 
-    def _weigh(self, rows: MergedRows, pairs: int, upto: int) -> Rows:
-        """Choose for what comes next, and move there; what is to be handed out for that."""
-        rows = self._edges(rows)
-        if rows.ts.size == 0:
+    def _weigh(self, rows: int, walked: int, pairs: int, upto: int) -> Rows:
+        """Choose for what comes next, and move there; what is to be handed out for that.
+
+        `walked` are segments, or valid edges in all segments, as `chosen` counts them.
+        """
+        if rows == 0:
             return NO_ROWS
-        self._measure(rows, pairs, upto)
+        self.chosen[2] += pairs
+        self.chosen[3] += walked
+        self.chosen[5] += rows
         wanted = self._wanted(upto)
         if wanted == self.chosen[0]:
             return NO_ROWS
         self.chosen[0] = wanted
         self.chosen[1] += 1
         return self._move(upto)
-
-    def _measure(self, rows: MergedRows, pairs: int, upto: int) -> None:
-        # A slide begins with the first edge that lasts longer than all before; each instant of deletions is its own.
-        segments = 1 + np.count_nonzero(np.diff(np.maximum.accumulate(rows.exp)))
-        if rows.op.min() < 0:
-            segments += np.unique(rows.ts[rows.op < 0]).size
-        self.chosen[2] += pairs
-        self.chosen[5] += rows.ts.size
-        # What is valid is counted only where it can matter: trees that are cheap so far stay.
-        if self.chosen[0] == TREES:
-            self.chosen[3] += segments
-        else:
-            self.chosen[3] += segments * self.closure.measure(upto).rows
 
     def _wanted(self, upto: int) -> int:
         """The cheaper operator for more of the same; the one at hand where there is little between them."""
@@ -223,6 +236,22 @@ class AutoPathOperator:
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""
+
+
+def join_rows(outs: Sequence[Rows]) -> Rows:
+    if len(outs) == 1:
+        return outs[0]
+    return Rows(*(np.concatenate(columns) for columns in zip(NO_ROWS, *outs, strict=True)))
+
+
+def count_segments(rows: MergedRows) -> int:
+    """A slide begins with the first edge that lasts longer than all before; each instant of deletions is its own."""
+    if rows.ts.size == 0:
+        return 0
+    segments = 1 + np.count_nonzero(np.diff(np.maximum.accumulate(rows.exp)))
+    if rows.op.min() < 0:
+        segments += np.unique(rows.ts[rows.op < 0]).size
+    return int(segments)
 
 
 def _between(rows: MergedRows, begin: int, end: int) -> MergedRows:

@@ -2,22 +2,22 @@
 
 What answers hold, and until when, follows from the window's graph (see `kernels.closure`), so all arrays but the
 clock are scratch: they count as memory and are in no snapshot. With several threads each walks the whole batch
-for its share of the roots, with scratch of its own, and waits for no other.
+for its share of the roots, with scratch of its own, and waits for no other: `start` copies what the walks need of
+the window's graph, so that the next batches can be started meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from threading import Lock
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, first_rows, more_rows
+from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, first_rows, merge_parts, more_rows
 from meander.dataflow.path import automaton_arrays
 from meander.dataflow.state import Array, Store
-from meander.dataflow.threads import Team
+from meander.dataflow.threads import Task, Team
 from meander.kernels.closure import (
     COUNTS,
     CURRENT,
@@ -48,7 +48,6 @@ from meander.kernels.closure import (
     Segment,
     find_rows,
     measure_graph,
-    merge_sorted,
 )
 from meander.kernels.closure_flow import BOTH, HAVE_COLUMNS, STAGED_COLUMNS, Bits
 from meander.kernels.closure_matrix import (
@@ -106,15 +105,27 @@ def closure_moves(automaton: Automaton) -> Moves:
 
 
 class Changed(NamedTuple):
-    """A batch as the walk takes it."""
+    """A batch as the walk takes it: nothing of it is changed later."""
 
     rows: MergedRows
     found: Array  # by row: the row of the window's graph
     cut_instant: Array  # by row: whether something is deleted at its instant
+    edges: Array  # by row of the window's graph: as in `Segment.row`
     expiries: Array  # by row of the window's graph: the expiry before the batch
-    valid: Array  # the rows among these that are input edges, in no order
+    valid: Array  # the rows among these that are input edges, by expiry
     asked: Array  # the rows of the demand, by source
     upto: int
+    capacity: int  # all vertices are below
+    version: int  # of what may be known from before: see `ClosureOperator.version`
+    slot: int  # which of the outputs to write to
+
+
+class Walked(NamedTuple):
+    """What a walk has made."""
+
+    rows: Rows
+    unasked: int  # how many pairs nobody asked for
+    roots: int  # there are so many in what is kept of the last segment; -1 where nothing is
 
 
 class ClosureShare:
@@ -122,15 +133,14 @@ class ClosureShare:
 
     def __init__(
         self,
-        graph: WindowGraph,
         store: Store,
         moves: Moves,
         asked: Asked,
         demanded: int,
         name: str,
-        lock: Lock,
+        slots: int,
     ) -> None:
-        self.graph, self.store, self.moves, self.asked, self.lock = graph, store, moves, asked, lock
+        self.store, self.moves, self.asked = store, moves, asked
         self.by_place = {one: of for one, of in _BY_PLACE.items() if one != "asked" or demanded >= 0}
         self.prefix = f"{name} "
         self._array("row", 0, np.int32, ROW_COLUMNS)
@@ -152,7 +162,7 @@ class ClosureShare:
         self._array("cursor", CURSOR, np.int64)
         for table in ("level", "before", "since"):
             self._array(table, 0, np.uint16, 0)
-        self._array("answer", 3, np.uint16, 0)
+        self._array("gains", CHUNK, np.int32)
         self._array("matrix place", 0, np.int32, MATRIX_PLACE)
         self._array("dirty", 0, np.int64, 2)
         self._array("matrix edge", 0, np.int32, MATRIX_EDGE)
@@ -161,22 +171,20 @@ class ClosureShare:
         self._array("column", 0, np.int32)
         self._array("column_of", 0, np.int32)
         self._array("matrix", MATRIX_COUNTS, np.int64)
-        self.packed = graph.packed
+        self.capacity = 0
+        self.version = 0
         self.most_edges = 0  # so many valid edges were too many for the matrix
-        self.out = empty_rows(LEAST_STAGED)
+        self.outs = [empty_rows(LEAST_STAGED) for _ in range(slots)]
         self.bind()
 
     def _array(self, name: str, length: int, dtype: type, width: int | None = None) -> None:
-        with self.lock:
-            self.store.array(self.prefix + name, length, dtype, width=width, scratch=True)
+        self.store.array(self.prefix + name, length, dtype, width=width, scratch=True)
 
     def _get(self, name: str) -> Array:
         return self.store.arrays[self.prefix + name]
 
     def _grow(self, name: str, length: int, fill: int = 0) -> None:
-        # The budget counts for all threads.
-        with self.lock:
-            self.store.grow(self.prefix + name, length, fill)
+        self.store.grow(self.prefix + name, length, fill)
 
     def bind(self) -> None:
         get = self._get
@@ -187,7 +195,7 @@ class ClosureShare:
             get("level"),
             get("before"),
             get("since"),
-            get("answer"),
+            get("gains"),
             get("matrix place"),
             get("dirty"),
             get("matrix edge"),
@@ -198,11 +206,8 @@ class ClosureShare:
             get("matrix"),
         )
 
-    def forget(self) -> None:
-        """What was known of the segments before is not so any more."""
-        self.matrix.counts[READY] = self.segment.counts[ENDS_KNOWN] = 0
-
-    def reserve_vertices(self, capacity: int) -> None:
+    def _reserve_vertices(self, capacity: int) -> None:
+        self.capacity = capacity
         states = int(self.moves.settings[0])
         self._grow("number", capacity * states, -1)
         self._grow("matrix number", capacity * states, -1)
@@ -211,11 +216,11 @@ class ClosureShare:
             self._grow("ends", capacity, -1)
         if self._get("demand")[DEMANDED] >= 0:
             self._grow("stamp", capacity)
-        self.bind()
 
-    def walk(self, changed: Changed) -> Rows:
+    def walk(self, changed: Changed) -> Walked:
         """What the batch changes for this share's roots."""
         self._begin(changed)
+        out = self.outs[changed.slot]
         cursor = self._get("cursor")
         sources = self.segment.row[changed.asked, SRC]
         begin = np.searchsorted(sources, np.arange(self._get("stamp").shape[0] + 1))
@@ -236,19 +241,18 @@ class ClosureShare:
                 self.moves,
                 self.asked,
                 demand,
-                self.out,
+                out,
                 cursor,
             )
             if status == DONE:
-                return first_rows(self.out, int(cursor[OUT]))
+                counts = self.matrix.counts
+                roots = int(counts[COLUMNS]) if counts[READY] else -1
+                return Walked(first_rows(out, int(cursor[OUT])), int(self.segment.counts[UNASKED]), roots)
             if status == FULL_OUTPUT:
-                with self.lock:
-                    self.out = more_rows(
-                        self.out,
-                        2 * self.out.ts.size + self._get("staged").shape[0],
-                        self.store,
-                        self.prefix + "output",
-                    )
+                length = 2 * out.ts.size + self._get("staged").shape[0]
+                length = max(length, *(one.ts.size for one in self.outs))
+                out = more_rows(out, length, self.store, f"{self.prefix}output {changed.slot}")
+                self.outs[changed.slot] = out
             elif status == FULL_SCRATCH:
                 self._grow_places()
             elif status == FULL_MATRIX:
@@ -259,7 +263,8 @@ class ClosureShare:
 
     def _begin(self, changed: Changed) -> None:
         """The edges that are valid before the batch, by expiry."""
-        graph = self.graph.graph
+        if changed.capacity > self.capacity:
+            self._reserve_vertices(changed.capacity)
         total = changed.expiries.size
         if total > self.segment.row.shape[0]:
             self._grow("row", 2 * total)
@@ -269,24 +274,20 @@ class ClosureShare:
         self._grow("slots", min(changed.rows.ts.size, MOST_SEGMENT_ROWS) + 2)
         self.bind()
         row, exp, lists, counts = self.segment
-        for column, values in ((RELATION, graph.relation), (SRC, graph.src), (TRG, graph.trg)):
-            row[:total, column] = values[:total]
-        row[:total, SINCE] = -1
-        row[:total, MARKED] = 0
+        row[:total] = changed.edges
         exp[:total, LO] = changed.expiries
         exp[:total, HI] = changed.expiries
-        valid = changed.valid
-        lists[0, : valid.size] = valid[np.argsort(changed.expiries[valid], kind="stable")]
-        counts[[CURRENT, FIRST, END, UNASKED]] = 0, 0, valid.size, 0
+        lists[0, : changed.valid.size] = changed.valid
+        counts[[CURRENT, FIRST, END, UNASKED]] = 0, 0, changed.valid.size, 0
         still_asked = changed.asked[changed.expiries[changed.asked] > 0]
         lists[STILL_ASKED, : still_asked.size] = still_asked
         counts[HELD_ASKED] = still_asked.size
         cursor = self._get("cursor")
         cursor[:] = 0
         cursor[CUT_TIME] = -1
-        if self.graph.packed != self.packed:
-            self.packed = self.graph.packed
-            self.forget()
+        if changed.version != self.version:
+            self.version = changed.version
+            self.matrix.counts[READY] = counts[ENDS_KNOWN] = 0
         if changed.valid.size <= self.most_edges // 2:
             self.matrix.counts[OFF] = self.most_edges = 0
 
@@ -308,7 +309,6 @@ class ClosureShare:
             for table in ("level", "before", "since"):
                 self._array(table, places, np.uint16, columns)
             self._get("level")[:held_places, :held_columns] = level
-            self._array("answer", 3, np.uint16, columns)
             self._grow("column", columns)
             self._grow("matrix place", places)
             self._grow("dirty", places)
@@ -331,6 +331,7 @@ class ClosureOperator:
     `expiries`: whether expiries are asked for; else only starts (until FOREVER) and stops (as cuts) of answers.
     `proved`: whether a path must be found that lasts as long as each row says.
     `demanded`: the relation of the pairs that are asked for; -1 for all pairs.
+    `ahead`: how many more batches may be started before the first is finished.
     """
 
     def __init__(
@@ -345,6 +346,7 @@ class ClosureOperator:
         proved: bool = False,
         demanded: int = -1,
         team: Team,
+        ahead: int = 0,
     ) -> None:
         self.demanded = demanded
         self.graph = graph
@@ -354,42 +356,41 @@ class ClosureOperator:
         self.clock = store.array("clock", 1, np.int64, -1)
         settings = np.array([expiries, proved], np.int64)
         asked_roots = np.array(sorted(roots), np.int32)
-        lock = Lock()
         self.shares = [
             ClosureShare(
-                graph,
                 store,
                 closure_moves(self.automaton),
                 Asked(asked_roots, np.array([share, team.threads], np.int64), settings),
                 demanded,
                 f"share {share}",
-                lock,
+                ahead + 1,
             )
             for share in range(team.threads)
         ]
         self.team = team
+        self.capacity = 0
+        self.version = 0  # of what shares may know from before
+        self.packed = graph.packed
+        self.slot = 0
+        self.unasked = 0  # how many pairs of the last batch nobody asked for
+        self.roots_kept = (
+            0  # how many roots there are in what is kept of the last segment; 0 where nothing is
+        )
 
     def bind(self) -> None:
         self.clock = self.store.arrays["clock"]
+        for share in self.shares:
+            share.bind()
         self.forget()
 
     def forget(self) -> None:
         """What was known is not so any more: state was restored, or another operator took rows in."""
-        for share in self.shares:
-            share.bind()
-            share.forget()
+        self.version += 1
 
     @property
     def rows(self) -> int:
         """Answers are not kept."""
         return 0
-
-    @property
-    def roots_kept(self) -> int:
-        """How many roots there are in what is kept of the last segment; 0 where nothing is."""
-        if not all(share.matrix.counts[READY] for share in self.shares):
-            return 0
-        return sum(int(share.matrix.counts[COLUMNS]) for share in self.shares)
 
     def measure(self, time: int) -> Extent:
         """The extent of the input that is valid after `time`; within a batch without what it changes later."""
@@ -414,26 +415,38 @@ class ClosureOperator:
             2 * len(self.shares) * walked + 2 * 8 * (STAGED_COLUMNS + 4) * pairs
         )
 
-    @property
-    def unasked(self) -> int:
-        """How many pairs of the last batch nobody asked for."""
-        return sum(int(share.segment.counts[UNASKED]) for share in self.shares)
-
     def reserve_vertices(self, capacity: int) -> None:
-        for share in self.shares:
-            share.reserve_vertices(capacity)
+        self.capacity = capacity
 
     def process(self, rows: MergedRows, upto: int, done: MergedRows | None = None) -> Rows:
         """The pairs whose expiry (or whose holding at all) the changes of the inputs, and time, move.
 
         `done` are rows of the same batch, before these, whose answers are handed out already.
         """
+        made = self.start(rows, upto, done)
+        return merge_parts(made()) if callable(made) else made
+
+    def start(
+        self, rows: MergedRows, upto: int, done: MergedRows | None = None
+    ) -> Rows | Callable[[], list[Rows]]:
+        """As `process`, or what will hand that out in parts, each in order of time.
+
+        That must be called in turn, and before `ahead` more batches are started.
+        """
         horizon = int(self.clock[0])
         self.clock[0] = upto
         if rows.ts.size == 0 and self.expiries:
             return NO_ROWS
         changed = self._changed(rows, horizon, upto, done)
-        return merge_rows(self.team.map(lambda share: share.walk(changed), self.shares), self.team)
+        walks = [self.team.start(partial(share.walk, changed), lane=share) for share in self.shares]
+        return partial(self._finish, walks)
+
+    def _finish(self, walks: Sequence[Task[Walked]]) -> list[Rows]:
+        walked = self.team.results(walks)
+        self.unasked = sum(one.unasked for one in walked)
+        kept = [one.roots for one in walked]
+        self.roots_kept = sum(kept) if min(kept) >= 0 else 0
+        return [one.rows for one in walked]
 
     def _changed(self, rows: MergedRows, horizon: int, upto: int, done: MergedRows | None) -> Changed:
         graph = self.graph.graph
@@ -454,29 +467,31 @@ class ClosureOperator:
         relation = graph.relation[:total]
         expiries[expiries <= horizon] = 0
         valid = np.flatnonzero((expiries > 0) & (self.automaton.reads[relation] != 0))
+        valid = valid[np.argsort(expiries[valid], kind="stable")]
         asked = np.flatnonzero(relation == self.demanded)
         asked = asked[np.argsort(graph.src[asked], kind="stable")]
-        return Changed(rows, found, cut_instant, expiries, valid, asked, upto)
+        edges = np.empty((total, ROW_COLUMNS), np.int32)
+        for column, values in ((RELATION, graph.relation), (SRC, graph.src), (TRG, graph.trg)):
+            edges[:, column] = values[:total]
+        edges[:, SINCE] = -1
+        edges[:, MARKED] = 0
+        if self.graph.packed != self.packed:
+            self.packed = self.graph.packed
+            self.forget()
+        self.slot = (self.slot + 1) % len(self.shares[0].outs)
+        return Changed(
+            rows,
+            found,
+            cut_instant,
+            edges,
+            expiries,
+            valid,
+            asked,
+            upto,
+            self.capacity,
+            self.version,
+            self.slot,
+        )
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""
-
-
-def merge_rows(parts: Sequence[Rows], team: Team) -> Rows:
-    """Several outputs, each in order of time, as one."""
-    merged, *rest = [part for part in parts if part.ts.size] or parts[:1]
-    for part in rest:
-        out = empty_rows(merged.ts.size + part.ts.size)
-        times = merged.ts[merged.ts.size * np.arange(1, team.threads) // team.threads]
-        ends = [[0, *np.searchsorted(rows.ts, times), rows.ts.size] for rows in (merged, part)]
-        pieces = [
-            (slice_rows(merged, i, j), slice_rows(part, k, m), slice_rows(out, i + k, j + m))
-            for (i, k), (j, m) in pairwise(zip(*ends, strict=True))
-        ]
-        team.map(lambda piece: merge_sorted(*piece), pieces)
-        merged = out
-    return merged
-
-
-def slice_rows(rows: Rows, begin: int, end: int) -> Rows:
-    return Rows(*(column[begin:end] for column in rows))

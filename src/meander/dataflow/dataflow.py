@@ -3,12 +3,16 @@
 A batch runs through the operators in topological order, each from its first row to its last. Operators walk
 their inputs in order of time and read the shared graph as of the instant they are at, so the answers do not
 depend on where the stream was cut into batches. What has expired is given back after the batch.
+
+With several threads an operator whose tuples nobody reads but a result may still be at work on one part of a batch
+while the next ones are begun (`AHEAD`): then no thread waits for another at the end of each part.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,11 +47,15 @@ from meander.physical.plan import (
 
 MODES = ("intervals", "changes")
 
-# A batch is cut smaller while operators hand out more rows than this at a time, and larger again below a tenth:
+# A batch is cut smaller while operators hand out more rows than this at a time, and larger again below a fourth:
 # what is handed out at a time should fit the processor's caches.
 MOST_ROWS_OUT = 250_000
 LEAST_CUT = 16
-FIRST_CUT = 1 << 13
+FIRST_CUT = 1 << 11
+# Vertex numbers are given back when there are twice as many as were kept the last time, and so many more.
+FEW_VERTICES = 1024
+# With several threads so many parts of a batch are begun before the first of them is finished.
+AHEAD = 2
 
 Stateful = UnionOperator | PatternOperator | TreePathOperator | ClosureOperator | AutoPathOperator
 
@@ -73,6 +81,17 @@ class StreamBatch(NamedTuple):
     ts: Array
     op: Array
     exp: Array | None = None  # of derived tuples
+
+
+class Part(NamedTuple):
+    """A part of a batch that all operators have taken."""
+
+    outputs: list[Rows | KeyedRows]  # by operator; the next part is written over them
+    later: dict[int, Callable[[], list[Rows]]]  # by operator: what will be its output, in parts
+    taken: int  # edges
+    most: int  # rows that an operator has handed out
+    span: tuple[int, int]  # from the time that was reached before it
+    deletion: int | None  # the first
 
 
 class Dataflow:
@@ -103,6 +122,7 @@ class Dataflow:
         self.relations = {number: relation for relation, number in enumerate(plan.indexed)}
         self.graph = WindowGraph(self._store("graph of the window"), list(plan.indexed.values()))
         self.labels = {stream: self._labels(stream) for stream in plan.streams}
+        self.ahead = AHEAD if threads > 1 and not paths else 0
         self.operators: dict[int, Stateful] = {}
         for number, operator in enumerate(plan.operators):
             made = self._operator(number, operator)
@@ -121,6 +141,7 @@ class Dataflow:
             for at, result in enumerate(plan.results)
             if not result.raw
         ]
+        self.handed_out = {result.input for result in plan.results}
         self.cuts_paths = any(stream.cuts_paths for stream in self.results)
         clock = self._store("clock")
         # [time reached, rows to take at a time, vertices kept by the last sweep]
@@ -167,6 +188,7 @@ class Dataflow:
                         proved=self.paths,
                         demanded=demanded,
                         team=self.team,
+                        ahead=self._ahead(number),
                     )
                 if operator.operator == "closure":
                     return ClosureOperator(
@@ -179,6 +201,7 @@ class Dataflow:
                         proved=self.paths,
                         demanded=demanded,
                         team=self.team,
+                        ahead=self._ahead(number),
                     )
                 return TreePathOperator(
                     operator,
@@ -189,6 +212,10 @@ class Dataflow:
                     roots=self._numbers(operator.root),
                 )
         return None
+
+    def _ahead(self, number: int) -> int:
+        """How many more parts an operator may begin before it has finished one."""
+        return 0 if self._is_read(number) else self.ahead
 
     def _is_read(self, number: int) -> bool:
         """Whether other operators take the tuples of this one, here or in another stage."""
@@ -226,11 +253,29 @@ class Dataflow:
                 f"{given} and time up to {upto} cannot follow the time {self.time} that is reached\n"
                 "hint: Ingest puts edges in order"
             )
+        begun: deque[Part] = deque()
+        try:
+            for part, bound in self._parts(edges, times, upto):
+                # What the parts that are not finished have used is not given back.
+                horizon = begun[0].span[0] - 1 if begun else self.time
+                begun.append(self._take(part, bound, horizon))
+                keep = self.ahead if begun[-1].later.keys() >= self.handed_out else 0
+                while len(begun) > keep:
+                    yield from self._finish(begun.popleft())
+            while begun:
+                yield from self._finish(begun.popleft())
+        finally:
+            self.team.rest()
+
+    def _parts(
+        self, edges: Mapping[str, Edges], times: Array, upto: int
+    ) -> Iterator[tuple[dict[str, Edges], int]]:
+        """The batch in parts, each with the time up to which it goes: between two instants, so that a part is a
+        batch like any other."""
         deletions = self._deletions(edges)
         position = 0
         taken = dict.fromkeys(edges, 0)
         while True:
-            # The cut falls between two instants, so that a part is a batch like any other.
             last = position + int(self.clock[1]) - 1
             bound = int(times[last]) if last < times.size - 1 else upto
             if position < times.size:
@@ -246,7 +291,7 @@ class Dataflow:
                 )
                 taken[stream] = end
             position = int(np.searchsorted(times, bound, side="right"))
-            yield from self._process(part, bound)
+            yield part, bound
             if position == times.size and bound == upto:
                 return
 
@@ -282,13 +327,15 @@ class Dataflow:
             np.concatenate([np.zeros(0, np.int64), *(one.ts[one.op < 0] for one in edges.values())])
         )
 
-    def _process(self, edges: Mapping[str, Edges], upto: int) -> Iterator[tuple[Result, Answers]]:
-        self._begin()
+    def _take(self, edges: Mapping[str, Edges], upto: int, horizon: int) -> Part:
+        """Let a part run through the operators; what expired up to `horizon` is given back before."""
+        self._begin(horizon)
         batches = {
             stream: self._intern(stream, one) for stream, one in edges.items() if stream in self.labels
         }
         self.graph.reserve_vertices(self.vertices.capacity)
         outputs: list[Rows | KeyedRows] = []
+        later: dict[int, Callable[[], list[Rows]]] = {}
         most = 0
         for number, operator in enumerate(self.plan.operators):
             sources = [outputs[source] for source in operator.inputs]
@@ -311,7 +358,16 @@ class Dataflow:
                     walker = self.operators[number]
                     assert isinstance(walker, TreePathOperator | ClosureOperator | AutoPathOperator)
                     walker.reserve_vertices(self.vertices.capacity)
-                    rows = walker.process(self._merge(operator.inputs, outputs), upto)
+                    merged = self._merge(operator.inputs, outputs)
+                    if isinstance(walker, TreePathOperator) or self._ahead(number) == 0:
+                        rows = walker.process(merged, upto)
+                    else:
+                        started = walker.start(merged, upto)
+                        rows = NO_ROWS
+                        if callable(started):
+                            later[number] = started
+                        else:
+                            rows = started
             self.rows_in[number] += sum(source.ts.size for source in sources)
             self.rows_out[number] += rows.ts.size
             most = max(most, rows.ts.size)
@@ -319,27 +375,37 @@ class Dataflow:
                 assert isinstance(rows, Rows)
                 rows = self.graph.update(self.relations[number], rows)
             outputs.append(rows)
-        self._adapt(most)
-        deletion = min(self._deletions(edges).tolist(), default=None)
+        span = int(self.clock[0]), upto
+        self.clock[0] = upto
+        taken = sum(one.rows for one in edges.values())
+        return Part(outputs, later, taken, most, span, min(self._deletions(edges).tolist(), default=None))
+
+    def _finish(self, part: Part) -> Iterator[tuple[Result, Answers]]:
+        """Hand out the answers of a part."""
+        made = {number: later() for number, later in part.later.items()}
+        most = part.most
+        for number, parts in made.items():
+            rows_out = sum(rows.ts.size for rows in parts)
+            self.rows_out[number] += rows_out
+            most = max(most, rows_out)
+        self._adapt(part.taken, most)
         for stream in self.results:
-            rows = outputs[stream.result.input]
-            span = int(self.clock[0]), upto
-            yield stream.result, stream.process(rows, span, self.vertices, deletion)
+            source = stream.result.input
+            rows = made[source] if source in made else part.outputs[source]
+            yield stream.result, stream.process(rows, part.span, self.vertices, part.deletion)
         for result in self.plan.results:
             if result.raw:
-                yield result, self._tuples(result, as_keyed(outputs[result.input]))
-        self.clock[0] = upto
+                yield result, self._tuples(result, as_keyed(part.outputs[result.input]))
 
     def _tuples(self, result: Result, rows: KeyedRows) -> Answers:
         """An operator's tuples as they are, by name."""
         names = [self.vertices.text(column) for column in rows.key.T]
         return Answers(result.label, tuple(names), rows.ts.copy(), rows.exp.copy(), rows.op.copy())
 
-    def _begin(self) -> None:
+    def _begin(self, horizon: int) -> None:
         """Between two batches: give back what has expired, rows and vertex numbers alike."""
-        horizon = int(self.clock[0])
         self.graph.begin(horizon)
-        if self.vertices.count > 2 * self.clock[2] + 1024:
+        if self.vertices.count > 2 * self.clock[2] + FEW_VERTICES:
             live = np.zeros(self.vertices.capacity, np.bool_)
             self.graph.mark(horizon, live)
             for made in self.operators.values():
@@ -349,12 +415,13 @@ class Dataflow:
             self.vertices.sweep(live)
             self.clock[2] = self.vertices.count
 
-    def _adapt(self, rows_out: int) -> None:
+    def _adapt(self, taken: int, rows_out: int) -> None:
         """Take fewer edges at a time while operators hand out very many rows for them, and more again later."""
+        cut = int(self.clock[1])
         if rows_out > MOST_ROWS_OUT:
-            self.clock[1] = max(LEAST_CUT, min(int(self.clock[1]), 1 << 16) // 2)
-        elif rows_out < MOST_ROWS_OUT // 10:
-            self.clock[1] = min(1 << 20, 2 * int(self.clock[1]))
+            self.clock[1] = max(LEAST_CUT, min(cut, taken * MOST_ROWS_OUT // (2 * rows_out)))
+        elif rows_out < MOST_ROWS_OUT // 4:
+            self.clock[1] = min(1 << 20, max(cut, 2 * taken))
 
     def _intern(self, stream: str, edges: Edges) -> StreamBatch:
         if edges.exp is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from meander.kernels.graph import (
     update_relation,
 )
 from meander.kernels.graph import ROWS as ROWS_AT
+from meander.kernels.merging import merge_rows
 from meander.physical.plan import Links
 
 LEAST_ROWS = 1024
@@ -51,8 +53,12 @@ def empty_rows(length: int) -> Rows:
     )
 
 
+def slice_rows(rows: Rows, at: slice) -> Rows:
+    return Rows(*(column[at] for column in rows))
+
+
 def first_rows(rows: Rows, count: int) -> Rows:
-    return Rows(*(column[:count] for column in rows))
+    return slice_rows(rows, slice(count))
 
 
 def more_rows(rows: Rows, length: int, store: Store, name: str) -> Rows:
@@ -65,6 +71,24 @@ def more_rows(rows: Rows, length: int, store: Store, name: str) -> Rows:
 
 
 NO_ROWS = empty_rows(0)
+
+
+def merge_parts(parts: Sequence[Rows]) -> Rows:
+    """Several outputs, each in order of time, as one."""
+    merged, *rest = [part for part in parts if part.ts.size] or [NO_ROWS]
+    for part in rest:
+        out = empty_rows(merged.ts.size + part.ts.size)
+        merge_rows(merged, part, out)
+        merged = out
+    return merged
+
+
+def pieces_of_time(first: Rows, second: Rows, count: int) -> Iterator[tuple[slice, slice, slice]]:
+    """So many pieces that can be merged on their own: of the first, of the second, and of both merged."""
+    times = first.ts[first.ts.size * np.arange(1, count) // count] if first.ts.size else NO_ROWS.ts
+    ends = [[0, *np.searchsorted(rows.ts, times), rows.ts.size] for rows in (first, second)]
+    for (i, j), (k, m) in pairwise(zip(*ends, strict=True)):
+        yield slice(i, k), slice(j, m), slice(i + j, k + m)
 
 
 class WindowGraph:

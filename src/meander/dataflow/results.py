@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from meander.dataflow.answers import NO_EXPIRY, Answers, Paths
 from meander.dataflow.edges import Text, as_text, concat_texts
-from meander.dataflow.graph import WindowGraph
+from meander.dataflow.graph import WindowGraph, merge_parts, pieces_of_time, slice_rows
 from meander.dataflow.path import automaton_arrays
 from meander.dataflow.pattern import (
     LEAST_ANSWERS,
@@ -26,6 +25,7 @@ from meander.dataflow.threads import Team
 from meander.dataflow.vertices import Vertices
 from meander.kernels.changes import STOPS, Changes, mark_open, pack_changes, track_changes
 from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
+from meander.kernels.merging import NamedRows, name_rows
 from meander.kernels.pattern import KeyedRows
 from meander.kernels.proofs import PathRows, Records, Search, prove_records
 from meander.physical.plan import Proof, Result
@@ -219,18 +219,27 @@ class ResultStream:
         return self.standing is not None and self.tracker is None
 
     def process(
-        self, rows: Rows | KeyedRows, span: tuple[int, int], vertices: Vertices, deletion: int | None
+        self,
+        rows: Rows | KeyedRows | list[Rows],
+        span: tuple[int, int],
+        vertices: Vertices,
+        deletion: int | None,
     ) -> Answers:
         """The records of a batch over a span of time: from the time that was reached before it, up to its end.
 
-        With paths, where an instant is cut into batches a later one spans that instant alone. Where `cuts_paths`
-        and something is deleted, that is at time `deletion` and before all rows of the batch.
+        Several `rows` are parts, each in order of time. With paths, where an instant is cut into batches a later
+        one spans that instant alone. Where `cuts_paths` and something is deleted, that is at time `deletion` and
+        before all rows of the batch.
         """
-        if self.tracker is None and self.prover is None:
-            records = interval_records(rows)
-            return self._records(records, vertices, no_paths(records.ts.size) if self.paths else None)
-        reached, upto = span
+        parts = [rows] if isinstance(rows, Rows) else rows
+        if isinstance(parts, list):
+            plain = self.tracker is None and self.prover is None
+            if plain and not any(is_shortened(part).any() for part in parts):
+                return self._pairs(parts, vertices)
+            rows = merge_parts(parts)
+        assert not isinstance(rows, list)
         keyed = as_keyed(rows)
+        reached, upto = span
         if self.tracker is not None:
             keyed = self.tracker.process(keyed, upto)
             if self.standing is not None and reached == upto:
@@ -238,7 +247,7 @@ class ResultStream:
                 keyed = self.standing.replace_paths(keyed, upto, answers, vertices.capacity)
         elif self.standing is not None and deletion is not None:
             keyed = self.standing.cut_paths(keyed, deletion, vertices.capacity)
-        keyed = as_keyed(interval_records(keyed))
+        keyed = interval_records(keyed)
         path = no_paths(keyed.ts.size) if self.paths else None
         if self.prover is not None:
             proved = self.prover.prove(keyed, vertices.capacity)
@@ -246,19 +255,27 @@ class ResultStream:
             if self.standing is not None:
                 keep = self.standing.keep if self.cuts_paths else self.standing.keep_last
                 keep(keyed, proved.offsets, proved.row, upto)
-        return self._records(keyed, vertices, path)
+        names = self.team.map(vertices.text, keyed.key.T)
+        without = keyed.op < 0 if self.tracker is None else True
+        exp = np.where(without, NO_EXPIRY, keyed.exp)
+        return Answers(self.result.label, tuple(names), keyed.ts.copy(), exp, keyed.op.copy(), path)
 
-    def _records(self, rows: Rows | KeyedRows, vertices: Vertices, path: Paths | None) -> Answers:
-        """The rows with names for numbers: nothing of it is an operator's any more."""
-        columns = (rows.src, rows.trg) if isinstance(rows, Rows) else rows.key.T
-        tasks: list[Callable[[], Any]] = [partial(self._times, rows)]
-        tasks.extend(partial(vertices.text, column) for column in columns)
-        (ts, exp, op), *names = self.team.map(lambda task: task(), tasks)
-        return Answers(self.result.label, tuple(names), ts, exp, op, path)
+    def _pairs(self, parts: list[Rows], vertices: Vertices) -> Answers:
+        """The records of pairs that need nothing but names for numbers, in one pass."""
+        first = parts[0]
+        second = merge_parts(parts[1:])
+        total = first.ts.size + second.ts.size
+        types = (np.int64, np.int64, np.int8)
+        out = NamedRows(*(np.empty(total, dtype) for dtype in 3 * types))
 
-    def _times(self, rows: Rows | KeyedRows) -> tuple[Array, Array, Array]:
-        without = rows.op < 0 if self.tracker is None else True
-        return rows.ts.copy(), np.where(without, NO_EXPIRY, rows.exp), rows.op.copy()
+        def name(piece: tuple[slice, slice, slice]) -> None:
+            one, other = slice_rows(first, piece[0]), slice_rows(second, piece[1])
+            name_rows(one, other, vertices.names, NO_EXPIRY, NamedRows(*(column[piece[2]] for column in out)))
+
+        self.team.map(name, pieces_of_time(first, second, self.team.threads))
+        names = (Text(vertices.arena, *out[:3]), Text(vertices.arena, *out[3:6]))
+        path = no_paths(total) if self.paths else None
+        return Answers(self.result.label, names, out.ts, out.exp, out.op, path)
 
     def forget_paths(self) -> None:
         """The records that stand were handed out with other paths than those known here."""
@@ -272,13 +289,19 @@ class ResultStream:
                 self.standing.mark(live)
 
 
-def interval_records(rows: Rows | KeyedRows) -> Rows | KeyedRows:
+def is_shortened(rows: Rows | KeyedRows) -> Array:
+    """By tuple: whether it says that its answer ends earlier, but not yet."""
+    shortened: Array = (rows.op < 0) & (rows.exp > rows.ts)
+    return shortened
+
+
+def interval_records(rows: KeyedRows) -> KeyedRows:
     """A tuple that is shortened is cut, and given anew until its new expiry."""
-    shortened = (rows.op < 0) & (rows.exp > rows.ts)
+    shortened = is_shortened(rows)
     if not shortened.any():
         return rows
     twice = np.repeat(np.arange(rows.ts.size), 1 + shortened)
-    records = type(rows)(*(column[twice] for column in rows))
+    records = KeyedRows(*(column[twice] for column in rows))
     again = np.concatenate([[False], twice[1:] == twice[:-1]])
     records.op[again] = 1
     return records

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
@@ -18,30 +19,36 @@ from meander.errors import MemoryBudgetError, StateError
 Array = np.ndarray[Any, Any]
 
 
+CACHE_LINES = 128  # processors fetch lines of 64 bytes in pairs
+
+
 class Budget:
     """Counts the bytes of all stores of a dataflow, and refuses growth past `limit`."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit
         self.used = 0
+        self.lock = Lock()
 
     def take(self, owner: str, size: int, total: int) -> None:
         """Account for `size` more bytes of `owner`, which then holds `total`."""
-        if self.limit is not None and not self.has_room(size):
-            raise MemoryBudgetError(
-                f"the memory budget of {format_bytes(self.limit)} is reached: {owner} would hold "
-                f"{format_bytes(total)} of {format_bytes(self.used + size)} in all\n"
-                "hint: a larger --memory, a shorter window, --path-operator s-path, or a plan with less state "
-                "(`meander explain --stage plans`); answers up to the last batch are written"
-            )
-        self.used += size
+        with self.lock:
+            if self.limit is not None and not self.has_room(size):
+                raise MemoryBudgetError(
+                    f"the memory budget of {format_bytes(self.limit)} is reached: {owner} would hold "
+                    f"{format_bytes(total)} of {format_bytes(self.used + size)} in all\n"
+                    "hint: a larger --memory, a shorter window, --path-operator s-path, or a plan with less state "
+                    "(`meander explain --stage plans`); answers up to the last batch are written"
+                )
+            self.used += size
 
     def has_room(self, size: int) -> bool:
         """Whether so many bytes more are within the limit."""
         return self.limit is None or self.used + size <= self.limit
 
     def release(self, size: int) -> None:
-        self.used -= size
+        with self.lock:
+            self.used -= size
 
 
 class Store:
@@ -54,12 +61,14 @@ class Store:
         self.arrays: dict[str, Array] = {}
         self.scratch: set[str] = set()
         self.buffers: dict[str, int] = {}
+        self.lock = RLock()  # threads of one operator may each let an array grow
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays.values()) + sum(self.buffers.values())
+        with self.lock:
+            return sum(array.nbytes for array in self.arrays.values()) + sum(self.buffers.values())
 
     def array(
         self,
@@ -75,12 +84,13 @@ class Store:
         A `scratch` array counts as memory, but holds nothing between two batches and is in no snapshot.
         """
         shape = (length,) if width is None else (length, width)
-        array = self._allocate(name, shape, np.dtype(dtype))
-        array[...] = fill
-        self.arrays[name] = array
-        if scratch:
-            self.scratch.add(name)
-        return array
+        with self.lock:
+            array = self._allocate(name, shape, np.dtype(dtype))
+            array[...] = fill
+            self.arrays[name] = array
+            if scratch:
+                self.scratch.add(name)
+            return array
 
     def grow(self, name: str, length: int, fill: int = 0) -> Array:
         """The array under `name` with room for `length` rows: what it held, then `fill`."""
@@ -88,11 +98,12 @@ class Store:
         held = old.shape[0]
         if length <= held:
             return old
-        array = self._allocate(name, (length, *old.shape[1:]), old.dtype)
-        array[:held] = old
-        array[held:] = fill
-        self.arrays[name] = array
-        return array
+        with self.lock:
+            array = self._allocate(name, (length, *old.shape[1:]), old.dtype)
+            array[:held] = old
+            array[held:] = fill
+            self.arrays[name] = array
+            return array
 
     def _allocate(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         old = self.arrays.get(name)
@@ -100,7 +111,7 @@ class Store:
         freed = 0 if old is None else old.nbytes
         self.budget.take(self.owner, size - freed, self.nbytes + size - freed)
         if self.folder is None:
-            return np.empty(shape, dtype)
+            return empty_apart(shape, dtype)
         # A file that an older mapping still shows is replaced, not truncated under it.
         path = self.folder / f"{name}.bin"
         path.unlink(missing_ok=True)
@@ -112,9 +123,10 @@ class Store:
 
     def count_buffer(self, name: str, size: int) -> None:
         """Count a buffer of `size` bytes that is no array of this store, such as an operator's output."""
-        more = size - self.buffers.get(name, 0)
-        self.budget.take(self.owner, more, self.nbytes + more)
-        self.buffers[name] = size
+        with self.lock:
+            more = size - self.buffers.get(name, 0)
+            self.budget.take(self.owner, more, self.nbytes + more)
+            self.buffers[name] = size
 
     def snapshot(self) -> dict[str, Array]:
         """A copy of every array that holds state, by name."""
@@ -136,6 +148,14 @@ class Store:
 
     def __iter__(self) -> Iterator[tuple[str, Array]]:
         return iter(self.arrays.items())
+
+
+def empty_apart(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array that shares no cache line with anything else: threads that write to one would wait for each other."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    room = np.empty(size + 3 * CACHE_LINES, np.uint8)
+    begin = -room.ctypes.data % CACHE_LINES + CACHE_LINES
+    return room[begin : begin + size].view(dtype).reshape(shape)
 
 
 def format_bytes(size: int) -> str:

@@ -53,7 +53,7 @@ class Vertices:
     def bind(self) -> None:
         """Take up the store's arrays, after growth or after `store.restore()`."""
         self.names = Names(*(self.store.arrays[f"vertices.{column}"] for column in Names._fields))
-        self._arena = frozen(self.names.arena)
+        self.arena = frozen(self.names.arena)
 
     @property
     def count(self) -> int:
@@ -90,7 +90,7 @@ class Vertices:
         end = np.empty(numbers.size, np.int64)
         kind = np.empty(numbers.size, np.int8)
         locate_names(self.names, np.ascontiguousarray(numbers), start, end, kind)
-        return Text(self._arena, start, end, kind)
+        return Text(self.arena, start, end, kind)
 
     def sweep(self, live: Array) -> None:
         """Free all numbers but the pinned and the `live` (bool, one for each number below `capacity`)."""

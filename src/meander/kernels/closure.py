@@ -22,7 +22,7 @@ from __future__ import annotations
 from math import gcd
 from typing import NamedTuple
 
-from meander.kernels.graph import DONE, FULL_SCRATCH, ROWS, Graph, Rows, find_row, mix
+from meander.kernels.graph import DONE, FULL_SCRATCH, ROWS, Graph, find_row, mix
 from meander.kernels.jit import Array, kernel
 from meander.kernels.paths import is_root
 from meander.kernels.pattern import MergedRows
@@ -151,21 +151,6 @@ def measure_graph(graph: Graph, reads: Array, time: int, seen: Array) -> tuple[i
             latest = max(latest, exp)
             before = exp
     return rows, sources, ends, latest, max(unit, 1)
-
-
-@kernel
-def merge_sorted(first: Rows, second: Rows, out: Rows) -> None:
-    """Two outputs in order of time as one; at one instant the first comes first."""
-    i = j = 0
-    for at in range(out.ts.size):
-        if j == second.ts.size or (i < first.ts.size and first.ts[i] <= second.ts[j]):
-            out.src[at], out.trg[at], out.ts[at] = first.src[i], first.trg[i], first.ts[i]
-            out.exp[at], out.op[at] = first.exp[i], first.op[i]
-            i += 1
-        else:
-            out.src[at], out.trg[at], out.ts[at] = second.src[j], second.trg[j], second.ts[j]
-            out.exp[at], out.op[at] = second.exp[j], second.op[j]
-            j += 1
 
 
 @kernel

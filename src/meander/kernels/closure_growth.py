@@ -38,15 +38,14 @@ from meander.kernels.closure_matrix import (
     CODE,
     FIRST_OUT,
     FRESH,
+    GROUP,
     IN_ALL,
     KEY,
     LAST_BIT,
     LATELY,
     LISTED,
-    NEW,
     NEXT,
     NOT_YET,
-    OLD,
     QUEUE,
     READY,
     SHORT,
@@ -55,7 +54,6 @@ from meander.kernels.closure_matrix import (
     TOUCHED,
     UNIT,
     WAITS,
-    WHEN,
     Matrix,
     choose_unit,
     drop_edge,
@@ -109,35 +107,34 @@ def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, time
             continue
         begin = chunk * CHUNK
         more = False
-        for i in range(CHUNK):
-            given = level[source, begin + i]
-            given = given if given < limit else limit
-            held = level[target, begin + i]
-            held = held if held > passed else passed
-            more = more | bool(given > held)
-        if more:
-            if timed and to < 0:
-                to = touch_place(matrix, target, now)
+        if timed and to < 0:
             for i in range(CHUNK):
                 given = level[source, begin + i]
                 given = given if given < limit else limit
                 held = level[target, begin + i]
-                least = held if held > passed else passed
-                level[target, begin + i] = given if given > least else held
-        if dating and to >= 0:
+                held = held if held > passed else passed
+                more = more | bool(given > held)
+            if not more:
+                continue
+            to = touch_place(matrix, target, now)
+        for i in range(CHUNK):
+            given = level[source, begin + i]
+            given = given if given < limit else limit
+            held = level[target, begin + i]
+            least = held if held > passed else passed
+            more = more | bool(given > least)
+            level[target, begin + i] = given if given > least else held
+        if dating:
             earlier = False
             for i in range(CHUNK):
                 when = since[at, begin + i]
                 when = when if when > row else row
-                earlier = earlier | (when < since[to, begin + i])
+                known = since[to, begin + i]
+                earlier = earlier | bool(when < known)
+                since[to, begin + i] = when if when < known else known
             if earlier:
                 more = True
                 place[target, FRESH] = 1
-                for i in range(CHUNK):
-                    when = since[at, begin + i]
-                    when = when if when > row else row
-                    known = since[to, begin + i]
-                    since[to, begin + i] = when if when < known else known
         if more:
             gained |= 1 << bit
     return gained
@@ -284,59 +281,43 @@ def grow_matrix(
 
 
 @inner_kernel
-def moved_chunks(matrix: Matrix, automaton: Moves, vertex: int, first: int) -> int:
-    """The chunks in which an accepting place of a vertex gained; none where another touched place has its turn."""
-    states = automaton.settings[0]
-    moved = 0
-    for state in range(states):
-        place = matrix.number[vertex * states + state]
-        if automaton.accepting[state] and place >= 0 and matrix.place[place, TOUCH] >= 0:
-            if matrix.place[place, TOUCH] < first:
-                return 0
-            moved |= matrix.dirty[place, IN_ALL]
-    return moved
+def list_gains(matrix: Matrix, place: int, begin: int) -> int:
+    """List the columns of a chunk in which a touched place has gained; returns how many."""
+    level, before, gains, touch = matrix.level, matrix.before, matrix.gains, matrix.place[place, TOUCH]
+    size = 0
+    for first in range(begin, begin + CHUNK, GROUP):
+        gained = False
+        for column in range(first, first + GROUP):
+            gained = gained | bool(level[place, column] > before[touch, column])
+        if gained:
+            for column in range(first, first + GROUP):
+                gains[size] = column
+                size += level[place, column] > before[touch, column]
+    return size
 
 
 @inner_kernel
-def gather_answers(matrix: Matrix, automaton: Moves, vertex: int) -> None:
-    """The answers of a vertex, over all its accepting states."""
+def look_up(matrix: Matrix, automaton: Moves, vertex: int, column: int, first: int) -> tuple[int, int, int]:
+    """A vertex and a root: until when they are joined, until when they were before the segment, and since which row.
+
+    All are 0 where the pair has had its turn: an accepting place that was touched before `first` has gained too.
+    """
     states = automaton.settings[0]
-    columns = padded(matrix)
-    first = True
+    level = before = 0
+    since = NOT_YET
     for state in range(states):
         place = matrix.number[vertex * states + state]
         if not automaton.accepting[state] or place < 0:
             continue
         touch = matrix.place[place, TOUCH]
-        if first:
-            for column in range(columns):
-                matrix.answer[NEW, column] = matrix.level[place, column]
-            for column in range(columns):
-                matrix.answer[OLD, column] = (
-                    matrix.level[place, column] if touch < 0 else matrix.before[touch, column]
-                )
-            for column in range(columns):
-                matrix.answer[WHEN, column] = NOT_YET if touch < 0 else matrix.since[touch, column]
-            first = False
-            continue
-        for column in range(columns):
-            level = matrix.level[place, column]
-            held = matrix.answer[NEW, column]
-            matrix.answer[NEW, column] = level if level > held else held
-        if touch < 0:
-            for column in range(columns):
-                level = matrix.level[place, column]
-                held = matrix.answer[OLD, column]
-                matrix.answer[OLD, column] = level if level > held else held
-        else:
-            for column in range(columns):
-                level = matrix.before[touch, column]
-                held = matrix.answer[OLD, column]
-                matrix.answer[OLD, column] = level if level > held else held
-            for column in range(columns):
-                since = matrix.since[touch, column]
-                when = matrix.answer[WHEN, column]
-                matrix.answer[WHEN, column] = since if since < when else when
+        held = had = int(matrix.level[place, column])
+        if touch >= 0:
+            had = int(matrix.before[touch, column])
+            since = min(since, int(matrix.since[touch, column]))
+            if touch < first and held > had:
+                return 0, 0, 0
+        level, before = max(level, held), max(before, had)
+    return level, before, since
 
 
 @inner_kernel
@@ -373,36 +354,27 @@ def stage_matrix(
     states = automaton.settings[0]
     nullable = automaton.settings[1] >= 0
     base, unit = counts[BASE], counts[UNIT]
-    passed = np.uint16((time - base) // unit)
+    passed = (time - base) // unit
     at = 0
     for touch in range(counts[TOUCHED]):
-        key = matrix.place[matrix.place[touch, LISTED], KEY]
-        vertex = key // states
-        if not automaton.accepting[key % states]:
+        place = matrix.place[touch, LISTED]
+        vertex, state = divmod(matrix.place[place, KEY], states)
+        if not automaton.accepting[state]:
             continue
-        moved = moved_chunks(matrix, automaton, vertex, touch)
-        if moved == 0:
-            continue
-        gather_answers(matrix, automaton, vertex)
-        for begin in range(0, padded(matrix), CHUNK):
-            if moved >> min(begin // CHUNK, LAST_BIT) & 1 == 0:
+        for chunk in range(padded(matrix) // CHUNK):
+            if matrix.dirty[place, IN_ALL] >> min(chunk, LAST_BIT) & 1 == 0:
                 continue
-            gained = False
-            for i in range(CHUNK):
-                level, held = matrix.answer[NEW, begin + i], matrix.answer[OLD, begin + i]
-                gained = gained | (level > held)
-            if not gained:
-                continue
-            for column in range(begin, begin + CHUNK):
-                held, level = matrix.answer[OLD, column], matrix.answer[NEW, column]
-                if level <= held or level <= passed or (nullable and matrix.column[column] == vertex):
-                    continue
-                if at + 2 > staged.shape[0]:
-                    segment.counts[STAGED] = 0
-                    return FULL_TABLE
-                row = last if held > passed else min(int(matrix.answer[WHEN, column]) - 1, last)
-                exp = base + int(level) * unit
-                at = stage_pair(staged, at, matrix.column[column], vertex, exp, row, last, split)
+            size = list_gains(matrix, place, chunk * CHUNK)
+            if at + 2 * size > staged.shape[0]:
+                segment.counts[STAGED] = 0
+                return FULL_TABLE
+            for i in range(size):
+                column = matrix.gains[i]
+                source = matrix.column[column]
+                level, before, since = look_up(matrix, automaton, vertex, column, touch)
+                if level > before and not (nullable and source == vertex):
+                    row = last if before > passed else min(since - 1, last)
+                    at = stage_pair(staged, at, source, vertex, base + level * unit, row, last, split)
     segment.counts[STAGED] = at
     return DONE
 
@@ -419,7 +391,6 @@ def stage_demanded(
 ) -> int:
     """Stage the pairs that are asked for and changed, or newly asked for. On FULL_TABLE nothing is staged."""
     counts = matrix.counts
-    states = automaton.settings[0]
     base, unit = counts[BASE], counts[UNIT]
     passed = (time - base) // unit
     at = 0
@@ -429,27 +400,16 @@ def stage_demanded(
         column = matrix.column_of[source]
         if column < 0 or (automaton.settings[1] >= 0 and source == target):
             continue
-        old = level = 0
-        when = NOT_YET
-        for state in range(states):
-            place = matrix.number[target * states + state]
-            if automaton.accepting[state] and place >= 0:
-                touch = matrix.place[place, TOUCH]
-                level = max(level, int(matrix.level[place, column]))
-                if touch < 0:
-                    old = max(old, int(matrix.level[place, column]))
-                else:
-                    old = max(old, int(matrix.before[touch, column]))
-                    when = min(when, int(matrix.since[touch, column]))
+        level, before, since = look_up(matrix, automaton, target, column, 0)
         newly = segment.row[asked, SINCE] >= 0
-        if level <= passed or (level == old and not newly):
+        if level <= passed or (level == before and not newly):
             continue
         if at + 2 > staged.shape[0]:
             segment.counts[STAGED] = 0
             return FULL_TABLE
         row = last
-        if old <= passed:
-            row = min(when - 1, last)
+        if before <= passed:
+            row = min(since - 1, last)
         elif newly:
             row = 0
         at = stage_pair(staged, at, source, target, base + level * unit, row, last, split)

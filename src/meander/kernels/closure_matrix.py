@@ -52,13 +52,12 @@ TO, NEXT, CODE, BROUGHT, OWNER = range(5)
 MATRIX_EDGE = 5
 # Columns of `Matrix.dirty`.
 LATELY, IN_ALL = 0, 1
-# Rows of `Matrix.answer`.
-OLD, NEW, WHEN = 0, 1, 2
 
 ALWAYS = 65_535  # the code of the empty path
 LATEST = 65_000  # the largest code of an edge
 NOT_YET = 65_535  # in `since`: not valid
 CHUNK = 64  # columns that are looked at together
+GROUP = 8  # of them are looked at together for answers
 LAST_BIT = 62  # of `dirty`: it stands for all chunks from there on
 ALL = -1  # all chunks
 
@@ -69,7 +68,7 @@ class Matrix(NamedTuple):
     level: Array
     before: Array
     since: Array
-    answer: Array  # a vertex's answers before and after, and when, by column
+    gains: Array  # columns of one chunk in which a place has gained
     place: Array
     dirty: Array  # by place: a bit for each chunk of columns that gained, since it was pushed from and in the segment
     edge: Array
