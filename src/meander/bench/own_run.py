@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 Item = TypeVar("Item")
 
 WARM_UP_EDGES = 4_000
-REPEATS = 3
+REPEATS = 5
 ENOUGH_SECONDS = 3.0
 """A run is repeated, up to `REPEATS` times, while the runs so far took less than this; the median counts."""
 
