@@ -31,7 +31,7 @@ PLOT_PREFIX = 20_000
 GENERATED = ("cyclic", "trees")
 SOCIAL = ("snb", "trees")
 PARTS = ("engines", "spark")
-TURNS = 3
+TURNS = 5
 SHORT_SECONDS = 3.0
 """What takes less is measured in so many turns, where several ways of doing the same are compared."""
 

@@ -1,0 +1,144 @@
+"""Threads: what a team does side by side and in turn, and parts of a batch that are begun ahead of others."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from engine_runs import answered, dataflow_of, edges_of, processed
+from meander.dataflow import dataflow as engine
+from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.edges import INFINITY
+from meander.dataflow.threads import Team
+from meander.errors import MemoryBudgetError
+
+CLOSURE = "STREAM s WINDOW 10 SLIDE 2\nAnswer(x, y) <- a+(x, y)."
+EDGES = [(i * 7 % 11, "a", i * 5 % 13, i // 3, "-" if i % 17 == 16 else "+") for i in range(150)]
+SECONDS = 60
+
+
+# ---------------------------------------------------------------------------------------------------------
+# A team
+
+
+def test_two_lanes_go_on_side_by_side() -> None:
+    team, meeting = Team(2), threading.Barrier(2)
+    tasks = [team.start(lambda: meeting.wait(SECONDS), lane) for lane in ("left", "right")]
+    assert sorted(team.results(tasks)) == [0, 1]
+
+
+def test_tasks_of_one_lane_are_done_in_turn() -> None:
+    team = Team(4)
+    at_work: list[int] = []
+    seen: list[tuple[int, int]] = []
+
+    def note(number: int) -> None:
+        at_work.append(number)
+        seen.append((number, len(at_work)))
+        at_work.remove(number)
+
+    tasks = [team.start(lambda number=number: note(number), "lane") for number in range(200)]
+    team.results(tasks[150:])
+    assert seen == [(number, 1) for number in range(200)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_failure_is_raised_when_all_is_done(threads: int) -> None:
+    team, done = Team(threads), []
+
+    def work(number: int) -> int:
+        done.append(number)
+        return 6 // number
+
+    with pytest.raises(ZeroDivisionError):
+        team.map(work, [0, 1, 2, 3])
+    assert sorted(done) == [0, 1, 2, 3]
+    assert team.map(work, [1, 2, 3]) == [6, 3, 2]
+    assert team.map(work, []) == []
+
+
+def test_a_team_rests_when_nothing_is_left() -> None:
+    team, done = Team(3), []
+    for number in range(50):
+        team.start(lambda number=number: done.append(number), number % 2)
+    team.rest()
+    assert sorted(done) == list(range(50))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Parts of a batch
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Batches are cut after eight edges; what happens to the parts is told in order."""
+    monkeypatch.setattr(engine, "FIRST_CUT", 8)
+    monkeypatch.setattr(engine, "LEAST_CUT", 8)
+    monkeypatch.setattr(engine, "MOST_ROWS_OUT", 20)
+    told: list[str] = []
+    for method in ("_take", "_finish"):
+        inner = getattr(Dataflow, method)
+
+        def note(*arguments: Any, method: str = method, inner: Any = inner) -> Any:
+            told.append(method)
+            return inner(*arguments)
+
+        monkeypatch.setattr(Dataflow, method, note)
+    return told
+
+
+@pytest.mark.parametrize("mode", ["intervals", "changes"])
+@pytest.mark.parametrize("path_operator", ["closure", "auto"])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_parts_that_are_begun_ahead_have_the_same_answers(
+    threads: int, path_operator: str, mode: str, small_parts: list[str]
+) -> None:
+    options = {"path_operator": path_operator, "mode": mode}
+    alone = answered(dataflow_of(CLOSURE, **options), "s", *EDGES)
+    small_parts.clear()
+    together = answered(dataflow_of(CLOSURE, threads=threads, **options), "s", *EDGES)
+    times = [record["ts"] for record in together]
+    assert times == sorted(times)
+    assert sorted(map(repr, together)) == sorted(map(repr, alone))
+    assert small_parts.count("_take") == small_parts.count("_finish") > 10
+    if path_operator == "closure":
+        assert small_parts[:4] == ["_take", "_take", "_take", "_finish"]
+
+
+def test_one_thread_finishes_each_part_before_the_next(small_parts: list[str]) -> None:
+    answered(dataflow_of(CLOSURE, path_operator="closure"), "s", *EDGES)
+    assert small_parts == ["_take", "_finish"] * (len(small_parts) // 2)
+
+
+def test_vertex_numbers_are_used_again_while_parts_wait(
+    small_parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "FEW_VERTICES", 4)
+    edges = [(f"v{i}", "a", f"v{i + 1}", i) for i in range(400)]
+    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=2)
+    together = answered(dataflow, "s", *edges)
+    alone = answered(dataflow_of(CLOSURE, path_operator="closure"), "s", *edges)
+    assert sorted(map(repr, together)) == sorted(map(repr, alone))
+    assert dataflow.vertices.capacity == 1024
+    assert dataflow.vertices.count < 200
+
+
+def test_a_batch_that_is_given_up_leaves_nothing_at_work(small_parts: list[str]) -> None:
+    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=2)
+    given_up = dataflow.process({"s": edges_of(*EDGES)}, INFINITY)
+    next(given_up)
+    given_up.close()
+    assert not dataflow.team.waiting
+    assert not dataflow.team.busy
+
+
+def test_a_budget_that_a_thread_reaches_is_an_error_of_the_run(small_parts: list[str]) -> None:
+    edges = [(i % 400, "a", (i + 1) % 400, i // 100) for i in range(3000)]
+    options: dict[str, Any] = {"path_operator": "closure", "threads": 2}
+    used = dataflow_of(CLOSURE, **options).state_bytes
+    dataflow = dataflow_of(CLOSURE, memory=used + 100_000, **options)
+    with pytest.raises(MemoryBudgetError, match=r"PATH .* would hold"):
+        processed(dataflow, {"s": edges_of(*edges)}, INFINITY)
+    assert not dataflow.team.busy
