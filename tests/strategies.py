@@ -114,7 +114,7 @@ def restless(seed: int = 7) -> Iterator[None]:
         for name, value in (("FIRST_CUT", 1), ("LEAST_CUT", 1), ("MOST_ROWS_OUT", 3), ("FEW_VERTICES", 0)):
             patch.setattr(dataflow, name, chance.choice((value, getattr(dataflow, name))))
         patch.setattr(dataflow, "AHEAD", chance.randrange(4))
-        patch.setattr(auto, "PART", 2)
+        patch.setattr(auto, "PART", chance.choice((2, 2, 8, auto.PART)))
         patch.setattr(auto.AutoPathOperator, "_wanted", lambda *_: chance.randrange(2))
         yield
 

@@ -9,6 +9,7 @@ import pytest
 
 from engine_runs import answered, dataflow_of, edges_of, processed
 from meander.dataflow import dataflow as engine
+from meander.dataflow.auto import AutoPathOperator
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY
 from meander.dataflow.threads import Team
@@ -57,6 +58,24 @@ def test_a_failure_is_raised_when_all_is_done(threads: int) -> None:
     assert sorted(done) == [0, 1, 2, 3]
     assert team.map(work, [1, 2, 3]) == [6, 3, 2]
     assert team.map(work, []) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_lane_does_not_go_on_after_a_failure(threads: int) -> None:
+    team, done = Team(threads), []
+
+    def work(number: int) -> int:
+        done.append(number)
+        return 6 // number
+
+    left = [team.start(lambda number=number: work(number), "left") for number in (2, 0, 3)]
+    right = [team.start(lambda number=number: work(number), "right") for number in (6,)]
+    assert team.results(right) == [1]
+    with pytest.raises(ZeroDivisionError):
+        team.results(left)
+    assert sorted(done) == [0, 2, 6]
+    with pytest.raises(ZeroDivisionError):
+        team.results([team.start(lambda: work(1), "left")])
 
 
 def test_a_team_rests_when_nothing_is_left() -> None:
@@ -142,3 +161,15 @@ def test_a_budget_that_a_thread_reaches_is_an_error_of_the_run(small_parts: list
     with pytest.raises(MemoryBudgetError, match=r"PATH .* would hold"):
         processed(dataflow, {"s": edges_of(*edges)}, INFINITY)
     assert not dataflow.team.busy
+
+
+def test_a_move_while_parts_wait_leaves_what_s_path_has_handed_out(
+    small_parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-PATH takes a part, and before that is handed out what the closure has made moves to S-PATH again."""
+    edges = [(f"{part}{i}", "a", f"{part}{i + 1}", part) for part in range(1, 10) for i in range(8)]
+    alone = answered(dataflow_of(CLOSURE, path_operator="s-path"), "s", *edges)
+    turns = iter([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0])
+    monkeypatch.setattr(AutoPathOperator, "_wanted", lambda *_: next(turns, 1))
+    together = answered(dataflow_of(CLOSURE, path_operator="auto", threads=2), "s", *edges)
+    assert {repr(one) for one in alone} == {repr(one) for one in together}

@@ -6,10 +6,10 @@ to the other between two instants, and no answer is left out. None is said twice
 demand and S-PATH, which does not, takes over: it says all that holds. Where batches are started ahead, what the
 closure has handed out is weighed when its batch is finished, and S-PATH goes on after the last one that was started.
 
-What is measured are counts, never seconds: the same stream cut into the same batches takes the same turns. S-PATH
-pays for every pair that it hands out; the closure pays for every valid edge in every segment and for every batch,
-whatever comes of it. Its price is low where a slide brings many edges and those join many pairs, and lower where
-what it knows from one segment to the next is small enough to be kept.
+What is measured are counts, never seconds: the same stream, cut into the same batches and with as many threads, takes
+the same turns. S-PATH pays for every pair that it hands out; the closure pays for every valid edge in every segment and
+for every batch, whatever comes of it. Its price is low where a slide brings many edges and those join many pairs, and
+lower where what it knows from one segment to the next is small enough to be kept.
 """
 
 from __future__ import annotations
@@ -230,6 +230,8 @@ class AutoPathOperator:
             graph.exp[valid],
             np.ones(valid.size, np.int8),
         )
+        # What the tree has handed out before may wait to be read.
+        self.tree.out = empty_rows(LEAST_OUTPUT)
         out = self.tree.process(held, upto)
         self.tree.out = empty_rows(LEAST_OUTPUT)
         return NO_ROWS if self.demanded < 0 else out

@@ -479,6 +479,8 @@ class ClosureOperator:
             self.packed = self.graph.packed
             self.forget()
         self.slot = (self.slot + 1) % len(self.shares[0].outs)
+        copied = (*rows, found, cut_instant, edges, expiries, valid, asked)
+        self.store.count_buffer(f"batch {self.slot}", sum(array.nbytes for array in copied))
         return Changed(
             rows,
             found,

@@ -240,7 +240,8 @@ class Dataflow:
 
         All edges before `upto` have then been seen. Without edges only time advances; with INFINITY the run
         ends. The batch is taken in parts where its answers are many, and with paths before each deletion and
-        after an instant that was begun before. What is not iterated over is not processed.
+        after an instant that was begun before. What is not iterated over is not processed (with several threads, some
+        parts of it are).
         """
         if upto is None:
             return
@@ -418,6 +419,8 @@ class Dataflow:
     def _adapt(self, taken: int, rows_out: int) -> None:
         """Take fewer edges at a time while operators hand out very many rows for them, and more again later."""
         cut = int(self.clock[1])
+        if taken == 0:
+            return
         if rows_out > MOST_ROWS_OUT:
             self.clock[1] = max(LEAST_CUT, min(cut, taken * MOST_ROWS_OUT // (2 * rows_out)))
         elif rows_out < MOST_ROWS_OUT // 4:

@@ -1,7 +1,8 @@
 """The threads that a dataflow may use: kernels run without the interpreter's lock, so they run side by side.
 
 Work is given out as tasks. Whoever is free takes the oldest task that may begin, and so does the caller's own thread
-while it waits for one. Tasks of one lane share state: they are done one after the other, as they were given out.
+while it waits for one. Tasks of one lane share state: they are done one after the other, as they were given out, and
+with what one has left half done no other goes on.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ class Task(Generic[Made]):
     """Something that is being made."""
 
     def __init__(self, function: Callable[[], Made], lane: object) -> None:
-        self.function = function
+        self.function: Callable[[], Made] | None = function
         self.lane = lane
         self.done = False
         self.made: list[Made] = []
         self.error: BaseException | None = None
 
     def run(self) -> None:
+        # What it was given is not kept longer than it works.
+        function, self.function = self.function, None
+        assert function is not None
         try:
-            self.made.append(self.function())
+            self.made.append(function())
         except BaseException as error:
             self.error = error  # for whoever asks for the result
             if not isinstance(error, Exception):
@@ -43,6 +47,7 @@ class Team:
         self.pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         self.waiting: list[Task[Any]] = []
         self.busy: set[object] = set()
+        self.failed: dict[object, BaseException] = {}
         self.changed = Condition()
 
     def start(self, function: Callable[[], Made], lane: object = None) -> Task[Made]:
@@ -122,9 +127,13 @@ class Team:
 
     def _run(self, task: Task[Any]) -> None:
         try:
-            task.run()
+            task.error = self.failed.get(task.lane)
+            if task.error is None:
+                task.run()
         finally:
             with self.changed:
+                if task.error is not None:
+                    self.failed[task.lane] = task.error
                 self.busy.discard(task.lane)
                 task.done = True
                 self.changed.notify_all()

@@ -101,6 +101,14 @@ def push_expiry(walk: Walk, exp: int, node: int) -> None:
 
 
 @kernel
+def mark_node(forest: Forest, walk: Walk, node: int) -> None:
+    """Keep what a node held before the repair."""
+    forest.was[node] = forest.exp[node]
+    walk.marked[walk.cursor[MARKED]] = node
+    walk.cursor[MARKED] += 1
+
+
+@kernel
 def out_degree(graph: Graph, automaton: Automaton, vertex: int, state: int) -> int:
     """How many candidates following the edges of (vertex, state) can give at most."""
     relations = graph.linked_out.size
@@ -115,7 +123,9 @@ def out_degree(graph: Graph, automaton: Automaton, vertex: int, state: int) -> i
 def settle_nodes(
     graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Rows, time: int, repair: bool
 ) -> int:
-    """Settle the queue, longest expiry first. In a repair only marked nodes settle, and nothing is handed out."""
+    """Settle the queue, longest expiry first. In a repair nothing is handed out, and no node comes to life but those
+    that are marked: what else an instant brings comes with its rows. A node that gains, by a row of the same instant
+    above it, is marked too."""
     queue, cursor = walk.queue, walk.cursor
     states = automaton.settings[0]
     first_path = walk.settings[0] != 0
@@ -130,7 +140,8 @@ def settle_nodes(
         held = 0
         if node >= 0:
             held = forest.exp[node] if forest.exp[node] > time else 0
-        if held >= exp or (first_path and held > 0) or (repair and (node < 0 or forest.was[node] == 0)):
+        dead = node < 0 or (held == 0 and forest.was[node] == 0)
+        if held >= exp or (first_path and held > 0) or (repair and dead):
             pop_candidate(queue)
             continue
         if node < 0 and forest.counts[NODES] == forest.root.size:
@@ -146,6 +157,8 @@ def settle_nodes(
         pop_candidate(queue)
         if node < 0:
             node = add_node(forest, root, vertex, state, states)
+        if repair and forest.was[node] == 0:
+            mark_node(forest, walk, node)
         forest.exp[node] = exp
         forest.parent[node] = parent
         if first_path:

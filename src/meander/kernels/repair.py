@@ -39,6 +39,7 @@ from meander.kernels.paths import (
     answer_expiry,
     emit_pair,
     extend_trees,
+    mark_node,
     push_expiry,
     settle_nodes,
 )
@@ -63,13 +64,6 @@ def collect_expiries(forest: Forest, walk: Walk) -> None:
     walk.expiry_count[0] = 0
     for node in range(forest.counts[NODES]):
         push_expiry(walk, forest.exp[node], node)
-
-
-@kernel
-def mark_node(forest: Forest, walk: Walk, node: int) -> None:
-    forest.was[node] = forest.exp[node]
-    walk.marked[walk.cursor[MARKED]] = node
-    walk.cursor[MARKED] += 1
 
 
 @kernel
