@@ -7,9 +7,9 @@ demand and S-PATH, which does not, takes over: it says all that holds. Where bat
 closure has handed out is weighed when its batch is finished, and S-PATH goes on after the last one that was started.
 
 What is measured are counts, never seconds: the same stream, cut into the same batches and with as many threads, takes
-the same turns. S-PATH pays for every pair that it hands out; the closure pays for every valid edge in every segment and
-for every batch, whatever comes of it. Its price is low where a slide brings many edges and those join many pairs, and
-lower where what it knows from one segment to the next is small enough to be kept.
+the same turns. S-PATH pays for every pair that it hands out; the closure pays for every valid edge in every segment
+and for every batch, whatever comes of it. Its price is low where a slide brings many edges and those join many pairs,
+and lower where what it knows from one segment to the next is small enough to be kept.
 """
 
 from __future__ import annotations

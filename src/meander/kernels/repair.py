@@ -127,6 +127,16 @@ def mark_cut(
 
 
 @kernel
+def mark_expiring(forest: Forest, walk: Walk, time: int) -> None:
+    """Mark the nodes that expire at an instant too, where something is cut in it: both are repaired at once."""
+    while walk.expiry_count[0] > 0 and walk.expiry_exp[0] <= time:
+        node, exp = walk.expiry_node[0], walk.expiry_exp[0]
+        if forest.exp[node] == exp and forest.was[node] == 0:
+            mark_node(forest, walk, node)
+        walk.expiry_count[0] = pop_heap(walk.expiry_exp, walk.expiry_node, walk.expiry_count[0])
+
+
+@kernel
 def incident_expiry(graph: Graph, automaton: Automaton, vertex: int, time: int) -> int:
     """Until when some edge of the inputs has `vertex` as an end point."""
     relations = graph.linked_out.size
@@ -286,7 +296,7 @@ def walk_paths(
             cuts = cuts or rows.op[end] < 0
             end += 1
         if cursor[PHASE] != EXTEND and first_path and cursor[TIME] < time + 1:
-            status = expire_nodes(graph, automaton, forest, walk, out, time)
+            status = expire_nodes(graph, automaton, forest, walk, out, time - 1 if cuts else time)
             if status != DONE:
                 return status
             cursor[TIME] = time + 1
@@ -297,6 +307,8 @@ def walk_paths(
                 if not listed_both_ways(graph, automaton):
                     return NEEDS_LINKS
                 mark_cut(graph, automaton, forest, rows, begin, end, walk)
+                if first_path:
+                    mark_expiring(forest, walk, time)
                 for i in range(cursor[MARKED]):
                     forest.exp[walk.marked[i]] = 0
                 cursor[PHASE], cursor[AT] = SEED, 0
