@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -45,14 +46,20 @@ def test_tasks_of_one_lane_are_done_in_turn() -> None:
     assert seen == [(number, 1) for number in range(200)]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_failure_is_raised_when_all_is_done(threads: int) -> None:
-    team, done = Team(threads), []
+def noted_work() -> tuple[Callable[[int], int], list[int]]:
+    """Work that fails for zero, and the numbers for which it was done."""
+    done: list[int] = []
 
     def work(number: int) -> int:
         done.append(number)
         return 6 // number
 
+    return work, done
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_failure_is_raised_when_all_is_done(threads: int) -> None:
+    team, work, done = Team(threads), *noted_work()
     with pytest.raises(ZeroDivisionError):
         team.map(work, [0, 1, 2, 3])
     assert sorted(done) == [0, 1, 2, 3]
@@ -62,12 +69,7 @@ def test_a_failure_is_raised_when_all_is_done(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_lane_does_not_go_on_after_a_failure(threads: int) -> None:
-    team, done = Team(threads), []
-
-    def work(number: int) -> int:
-        done.append(number)
-        return 6 // number
-
+    team, work, done = Team(threads), *noted_work()
     left = [team.start(lambda number=number: work(number), "left") for number in (2, 0, 3)]
     right = [team.start(lambda number=number: work(number), "right") for number in (6,)]
     assert team.results(right) == [1]

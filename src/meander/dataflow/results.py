@@ -231,13 +231,13 @@ class ResultStream:
         one spans that instant alone. Where `cuts_paths` and something is deleted, that is at time `deletion` and
         before all rows of the batch.
         """
-        parts = [rows] if isinstance(rows, Rows) else rows
-        if isinstance(parts, list):
+        if isinstance(rows, Rows):
+            rows = [rows]
+        if isinstance(rows, list):
             plain = self.tracker is None and self.prover is None
-            if plain and not any(is_shortened(part).any() for part in parts):
-                return self._pairs(parts, vertices)
-            rows = merge_parts(parts)
-        assert not isinstance(rows, list)
+            if plain and not any(is_shortened(part).any() for part in rows):
+                return self._pairs(rows, vertices)
+            rows = merge_parts(rows)
         keyed = as_keyed(rows)
         reached, upto = span
         if self.tracker is not None:
