@@ -36,7 +36,11 @@ test-slow: setup
 
 # Pathway brings some hundred packages, so it lives beside the project's own environment.
 bench: setup .venv-bench/.meander-setup
-	$(BIN)/meander bench
+	$(BIN)/meander bench --time-limit 30s
+	$(BIN)/meander bench --time-limit 12s --data dense --queries Q1,Q2,Q3,Q4,Q6,Q7 --slide 1h
+	$(BIN)/meander bench --data social --windows 30d --path-operator s-path,closure,auto
+	$(BIN)/meander bench --data dense --queries Q1 --windows 30d --path-operator closure --threads 1,2
+	$(BIN)/meander bench --data dense --queries Q1 --windows 10d,20d,30d,60d,120d --path-operator s-path,closure,auto --prefix 20000
 	$(BIN)/meander bench --only spark
 
 .venv-bench/.meander-setup: pyproject.toml

@@ -83,12 +83,12 @@ def test_meander_has_the_answers_of_the_oracle_at_every_slide(workload: Workload
         str(tmp_path / "edges.tsv"),
         workload.text(WINDOW, SLIDE),
         SLIDE,
-        "s-path",
+        [own.Way("s-path")],
         slides,
         limit=60.0,
         batch_rows=50,
     )
-    found = own_run.perform(request)
+    (found,) = own_run.perform(request)
     assert found["edges"] == graph.edges
     assert dict(found["counts"]) == expected(workload).counts
 
@@ -123,11 +123,14 @@ def test_a_run_in_a_process_of_its_own_says_where_its_time_went() -> None:
     workload = Workload(DATA_SETS["snb"], "Q1")
     graph = small_graph(workload.labels)
     last = int(graph.ts[-1] // SLIDE)
-    found = own.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=60.0, counted=[last])
-    assert found.edges == graph.edges
-    assert found.counts == {last: expected(workload).counts[last]}
-    assert set(found.details["parts"]) == {"read", "intern", "operators", "answers"}
-    assert sum(found.details["parts"].values()) == pytest.approx(found.seconds)
+    ways = [own.Way("s-path"), own.Way("auto", threads=2)]
+    both = own.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=60.0, counted=[last], ways=ways)
+    assert len(both) == len(ways)
+    for found in both:
+        assert found.edges == graph.edges
+        assert found.counts == {last: expected(workload).counts[last]}
+        assert set(found.details["parts"]) == {"read", "intern", "operators", "answers"}
+        assert sum(found.details["parts"].values()) == pytest.approx(found.seconds)
 
 
 def test_the_time_limit_ends_a_run_with_a_slide(tmp_path: Path) -> None:
@@ -138,8 +141,8 @@ def test_the_time_limit_ends_a_run_with_a_slide(tmp_path: Path) -> None:
     assert stopped.edges in (0, first)
     graph.write(tmp_path / "edges.tsv")
     text = workload.text(WINDOW, SLIDE)
-    request = own.Request(str(tmp_path / "edges.tsv"), text, SLIDE, "s-path", [0], limit=1e-9)
-    found = own_run.perform(request)
+    request = own.Request(str(tmp_path / "edges.tsv"), text, SLIDE, [own.Way("s-path")], [0], limit=1e-9)
+    (found,) = own_run.perform(request)
     assert found["edges"] == first
     assert dict(found["counts"]) == {0: expected(workload).counts[0]}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meander.bench import run, suite
+from meander.bench import run
 from meander.bench.__main__ import main
 from meander.bench.measurement import Measurement
 from meander.bench.plots import line_chart
@@ -130,10 +130,7 @@ def test_a_benchmark_from_the_command_line(tmp_path: Path, capsys: pytest.Captur
     assert BEGIN in page.read_text(encoding="utf-8")
 
 
-def test_throughput_against_window_size(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suite, "TURNS", 2)
+def test_throughput_against_window_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "chart.svg"
     words = (
         "--data trees --queries Q1 --prefix 300 --windows 5d,10d --path-operator s-path,negative-tuple --plot"
@@ -144,6 +141,20 @@ def test_throughput_against_window_size(
     assert shown.count("(1.00 of the fastest)") >= 2
     for drawn in (chart, tmp_path / "chart-p99.svg"):
         assert drawn.read_text(encoding="utf-8").count("<circle") == 4
+
+
+def test_a_kind_of_graph_is_generated_where_its_file_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEANDER_DATA", str(tmp_path))
+    figures = tmp_path / "figures.json"
+    words = "--data social --queries Q1 --prefix 300 --no-peers --path-operator s-path --json"
+    assert main([*words.split(), str(figures)]) == 0
+    said = capsys.readouterr().err
+    assert "ldbc-snb-sf0.1.tsv.gz is not in" in said
+    assert "trees, a generated graph, is measured instead" in said
+    loaded = json.loads(figures.read_text(encoding="utf-8"))
+    assert [one["data"] for one in loaded["workloads"]] == ["trees"]
 
 
 def test_bad_arguments_end_with_status_two(capsys: pytest.CaptureFixture[str]) -> None:

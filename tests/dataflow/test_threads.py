@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from engine_runs import answered, dataflow_of, edges_of, processed
 from meander.dataflow import dataflow as engine
+from meander.dataflow.answers import as_dicts
 from meander.dataflow.auto import AutoPathOperator
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY
+from meander.dataflow.runner import run_local
+from meander.dataflow.tabular import Chunk, from_tuples
 from meander.dataflow.threads import Team
-from meander.errors import MemoryBudgetError
+from meander.errors import InputError, MemoryBudgetError
 
 CLOSURE = "STREAM s WINDOW 10 SLIDE 2\nAnswer(x, y) <- a+(x, y)."
 EDGES = [(i * 7 % 11, "a", i * 5 % 13, i // 3, "-" if i % 17 == 16 else "+") for i in range(150)]
@@ -175,3 +178,56 @@ def test_a_move_while_parts_wait_leaves_what_s_path_has_handed_out(
     monkeypatch.setattr(AutoPathOperator, "_wanted", lambda *_: next(turns, 1))
     together = answered(dataflow_of(CLOSURE, path_operator="auto", threads=2), "s", *edges)
     assert {repr(one) for one in alone} == {repr(one) for one in together}
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Batches of a local run
+
+
+def chunks_of(edges: list[Any], size: int = 30) -> Iterator[Chunk]:
+    return iter(from_tuples(edges, batch_rows=size))
+
+
+def test_a_batch_is_begun_before_the_last_one_is_finished(small_parts: list[str]) -> None:
+    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=2)
+    batches = [({"s": chunk}, int(chunk.ts[-1])) for chunk, _ in chunks_of(EDGES)]
+    together = [one for _, answers in dataflow.process_all(batches) for one in as_dicts(answers)]
+    assert small_parts[:3] == ["_take", "_take", "_take"]
+    assert small_parts[3:-2] == ["_finish", "_take"] * (len(small_parts[3:-2]) // 2) + ["_finish"]
+    assert not dataflow.team.busy
+    small_parts.clear()
+    apart = dataflow_of(CLOSURE, path_operator="closure", threads=2)
+    assert together == [one for edges, upto in batches for one in processed(apart, edges, upto)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_answers_do_not_wait_for_a_chunk_that_does_not_come(threads: int) -> None:
+    more, seen = threading.Event(), []
+
+    def slowly() -> Iterator[Chunk]:
+        yield from chunks_of(EDGES[:30])
+        more.wait(SECONDS)
+        yield from chunks_of(EDGES[30:])
+
+    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=threads)
+    for _, answers in run_local(dataflow, {"s": slowly()}):
+        seen.append((more.is_set(), answers.rows))
+        more.set()
+    assert seen[0][0] is False
+    assert seen[0][1] > 0
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_a_broken_source_gave_before_is_answered_and_then_the_error_is_raised(threads: int) -> None:
+    def broken() -> Iterator[Chunk]:
+        yield from chunks_of(EDGES[:90])
+        raise InputError("the disk is gone")
+
+    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=threads)
+    found: list[dict[str, Any]] = []
+    with pytest.raises(InputError, match="the disk is gone"):
+        found.extend(one for _, answers in run_local(dataflow, {"s": broken()}) for one in as_dicts(answers))
+    reached = EDGES[89][3]
+    expected = processed(dataflow_of(CLOSURE, path_operator="closure"), {"s": edges_of(*EDGES[:90])}, reached)
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))

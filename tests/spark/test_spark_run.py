@@ -209,14 +209,14 @@ def test_damage_ends_the_run_after_what_came_before_it(spark, tmp_path):
 
 
 def test_a_budget_that_is_reached_ends_the_run_at_once_and_it_goes_on_with_more(spark, tmp_path, capfd):
-    rows = [(f"v{at:03}", "a", f"v{at + 1:03}", at) for at in range(400)]
+    rows = [(f"v{at:03}", "a", f"v{at + 1:03}", at) for at in range(200)]
     (tmp_path / "in").mkdir()
-    for first in range(0, 400, 50):
+    for first in range(0, 200, 50):
         write_tsv(tmp_path / "in" / f"{first:03}.tsv", rows[first : first + 50])
-    text = "STREAM s WINDOW 1000\nAnswer(x, y) <- a+(x, y)."
+    text = "STREAM s WINDOW 300\nAnswer(x, y) <- a+(x, y)."
     run = {"batch_rows": 50, "path_operator": "s-path"}
     with pytest.raises(MemoryBudgetError, match="PATH a"):
-        answer(spark, tmp_path, text, {"s": tmp_path / "in"}, memory="1500000", **run)
+        answer(spark, tmp_path, text, {"s": tmp_path / "in"}, memory="500000", **run)
     assert "Traceback" not in capfd.readouterr().err
     expected = instants(meander.run(text, rows))
     before = instants(read_lines(tmp_path / "out.jsonl"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="meander bench",
         description="Measure Meander, and what one would use instead, on the same edges.",
     )
-    parser.add_argument("--data", default="all", help="mathoverflow, snb, cyclic, trees (commas), or all")
+    parser.add_argument(
+        "--data", default="all", help="mathoverflow, snb, cyclic, trees, dense, social (commas), or all"
+    )
     parser.add_argument("--queries", default="all", help="Q1 to Q7 (commas), or all")
     parser.add_argument("--prefix", type=int, metavar="N", help="only the first N edges")
     parser.add_argument(
@@ -51,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--batches", type=int, default=40, metavar="N", help="with --only spark: small batches to measure"
     )
+    # Whoever ends this program ends the engine that is being measured too.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         return run(**vars(parser.parse_args(arguments)))
     except MeanderError as error:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from meander import __version__
 from meander.bench.data import Graph
@@ -23,17 +24,24 @@ ONE_THREAD = dict.fromkeys(
 )
 
 
+class Way(NamedTuple):
+    """A way to answer a query: the answers are the same, the time is not."""
+
+    path_operator: str = "auto"
+    threads: int = 1
+
+
 @dataclass(frozen=True)
 class Request:
-    """What to measure: the query's text on a file. `counted` are slides at whose ends the answers are counted."""
+    """What to measure: the query's text on a file, in each of some ways. `counted` are slides at whose ends the
+    answers are counted."""
 
     file: str
     text: str
     slide: int
-    path_operator: str
+    ways: Sequence[Way]
     counted: list[int]
     limit: float
-    threads: int = 1
     batch_rows: int = BATCH_ROWS
 
 
@@ -44,16 +52,15 @@ def measure(
     window: int,
     slide: int,
     limit: float,
-    path_operator: str = "auto",
     counted: Sequence[int] = (),
-    threads: int = 1,
-) -> Measurement:
-    """Meander over `graph`, or over as much of it as it does in the time limit, slide by slide."""
+    ways: Sequence[Way] = (Way(),),
+) -> list[Measurement]:
+    """Meander over `graph` in each way, or over as much of it as it does in the time limit, slide by slide."""
     with tempfile.TemporaryDirectory(prefix="meander-bench-") as folder:
         file, asked, answer = (Path(folder) / name for name in ("edges.tsv", "request.json", "result.json"))
         graph.write(file)
         text = workload.text(window, slide)
-        request = Request(str(file), text, slide, path_operator, list(counted), limit, threads)
+        request = Request(str(file), text, slide, ways, list(counted), limit)
         asked.write_text(json.dumps(asdict(request)), encoding="utf-8")
         command = [sys.executable, "-m", "meander.bench.own_run", str(asked), str(answer)]
         done = subprocess.run(
@@ -62,14 +69,17 @@ def measure(
         if done.returncode != 0:
             said = done.stderr.strip() or f"the process ended with status {done.returncode} and no message"
             raise BenchError(f"Meander failed on {workload.data.name} {workload.query}: {said}")
-        result = json.loads(answer.read_text(encoding="utf-8"))
-    return Measurement(
-        "Meander",
-        result["edges"],
-        result["seconds"],
-        result["cpu_seconds"],
-        dict(result["counts"]),
-        result["slides"]["p99"],
-        __version__,
-        {key: result[key] for key in ("parts", "answers", "state_bytes", "slides")},
-    )
+        results = json.loads(answer.read_text(encoding="utf-8"))
+    return [
+        Measurement(
+            "Meander",
+            result["edges"],
+            result["seconds"],
+            result["cpu_seconds"],
+            dict(result["counts"]),
+            result["slides"]["p99"],
+            __version__,
+            {key: result[key] for key in ("parts", "answers", "state_bytes", "slides")},
+        )
+        for result in results
+    ]

@@ -10,6 +10,9 @@ Two ways to run the same query over the same file, neither of which writes an an
 In both, the answers that hold at the ends of some slides are counted from the records, where that is asked for; it is
 these counts that are held against the peers'. The time that counting takes is not measured.
 
+Several ways to answer (path operators, numbers of threads) are measured in turns, in one process: a machine that is
+busy for some seconds, or memory that the process has or has not yet, then meets all of them.
+
 Kernels are compiled (or fetched from where they were kept) on a short prefix before anything is measured.
 """
 
@@ -26,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from meander.bench.own import Request
+from meander.bench.own import Request, Way
 from meander.bench.workloads import STREAM
 from meander.dataflow.answers import Answers, as_column
 from meander.dataflow.dataflow import Dataflow
@@ -42,8 +45,8 @@ Array = np.ndarray[Any, Any]
 Item = TypeVar("Item")
 
 WARM_UP_EDGES = 4_000
-REPEATS = 5
-ENOUGH_SECONDS = 3.0
+REPEATS = 11
+ENOUGH_SECONDS = 6.0
 """A run is repeated, up to `REPEATS` times, while the runs so far took less than this; the median counts."""
 
 
@@ -135,10 +138,10 @@ def batches_of_slides(edges: Edges, slide: int) -> Iterator[tuple[dict[str, Edge
 
 
 def measure_slides(
-    plan: PhysicalPlan, edges: Edges, request: Request, counter: Counter
+    plan: PhysicalPlan, threads: int, edges: Edges, request: Request, counter: Counter
 ) -> tuple[int, list[float]]:
     """How many edges were taken within the limit, slide by slide, and how long each slide took."""
-    flow = Dataflow(plan, threads=request.threads)
+    flow = Dataflow(plan, threads=threads)
     took: list[float] = []
     taken, spent = 0, 0.0
     for batch, upto in batches_of_slides(edges, request.slide):
@@ -153,10 +156,12 @@ def measure_slides(
     return taken, took
 
 
-def measure_throughput(plan: PhysicalPlan, request: Request, edges: int, counter: Counter) -> dict[str, Any]:
+def measure_throughput(
+    plan: PhysicalPlan, threads: int, request: Request, edges: int, counter: Counter
+) -> dict[str, Any]:
     """One run from the file to answers."""
     parts = Parts()
-    flow = Dataflow(plan, threads=request.threads)
+    flow = Dataflow(plan, threads=threads)
     parts.watch("intern", flow.vertices, "intern")
     for result in flow.results:
         parts.watch("answers", result, "process")
@@ -180,42 +185,61 @@ def measure_throughput(plan: PhysicalPlan, request: Request, edges: int, counter
     }
 
 
-def perform(request: Request) -> dict[str, Any]:
-    """All that a request asks for, in this process."""
-    chosen = plan_query(request.text, path_operator=request.path_operator)
-    plan = build(chosen, path_operator=request.path_operator)
+class Trial:
+    """One way to answer the query: slide by slide when it is made, then as often as `run` is called."""
+
+    def __init__(self, way: Way, request: Request, edges: Edges, names: pa.Array) -> None:
+        self.way, self.request, self.names = way, request, names
+        chosen = plan_query(request.text, path_operator=way.path_operator)
+        self.plan = build(chosen, path_operator=way.path_operator)
+        measure_slides(self.plan, way.threads, edges.take(slice(WARM_UP_EDGES)), request, self._counter())
+        counter = self._counter()
+        self.edges, self.slides = measure_slides(self.plan, way.threads, edges, request, counter)
+        self.counts = counter.counts()
+        self.runs: list[dict[str, Any]] = []
+
+    def _counter(self) -> Counter:
+        return Counter(self.names, self.request.counted, self.request.slide)
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.runs) == REPEATS or sum(run["seconds"] for run in self.runs) >= ENOUGH_SECONDS
+
+    def run(self) -> None:
+        run = measure_throughput(self.plan, self.way.threads, self.request, self.edges, self._counter())
+        if run["counts"] != self.counts:
+            raise MeanderError(
+                f"the answers depend on the batches: {self.counts} by slide, {run['counts']} otherwise"
+            )
+        self.runs.append(run)
+
+    def result(self) -> dict[str, Any]:
+        middle = sorted(self.runs, key=lambda run: float(run["seconds"]))[len(self.runs) // 2]
+        p50, p99, longest = (float(np.percentile(self.slides, percent)) for percent in (50, 99, 100))
+        return {**middle, "edges": self.edges, "slides": {"p50": p50, "p99": p99, "longest": longest}}
+
+
+def perform(request: Request) -> list[dict[str, Any]]:
+    """All that a request asks for, in this process: a result for each way."""
     edges = concat_edges(
         [chunk for chunk, _ in open_source(request.file, stream=STREAM, batch_rows=request.batch_rows)]
     )
     ends = pa.concat_arrays([as_column(edges.src), as_column(edges.trg)])
     names = pc.unique(ends).cast(pa.string())
-
-    def counter() -> Counter:
-        return Counter(names, request.counted, request.slide)
-
-    measure_slides(plan, edges.take(slice(WARM_UP_EDGES)), request, counter())
-    counting = counter()
-    taken, took = measure_slides(plan, edges, request, counting)
-    runs = [measure_throughput(plan, request, taken, counter())]
-    while len(runs) < REPEATS and sum(run["seconds"] for run in runs) < ENOUGH_SECONDS:
-        runs.append(measure_throughput(plan, request, taken, counter()))
-    for run in runs:
-        if run["counts"] != counting.counts():
-            raise MeanderError(
-                f"the answers depend on the batches: {counting.counts()} by slide, {run['counts']} otherwise"
-            )
-    result = sorted(runs, key=lambda run: float(run["seconds"]))[len(runs) // 2]
-    p50, p99, longest = (float(np.percentile(took, percent)) for percent in (50, 99, 100))
-    return {**result, "edges": taken, "slides": {"p50": p50, "p99": p99, "longest": longest}}
+    trials = [Trial(Way(*way), request, edges, names) for way in request.ways]
+    while waiting := [trial for trial in trials if not trial.is_done]:
+        for trial in waiting:
+            trial.run()
+    return [trial.result() for trial in trials]
 
 
 def main(asked: str, answer: str) -> None:
     request = Request(**json.loads(Path(asked).read_text(encoding="utf-8")))
     try:
-        result = perform(request)
+        results = perform(request)
     except MeanderError as error:
         sys.exit(str(error))
-    Path(answer).write_text(json.dumps(result), encoding="utf-8")
+    Path(answer).write_text(json.dumps(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

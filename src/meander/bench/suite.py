@@ -18,6 +18,7 @@ from meander.bench import own, tables
 from meander.bench.data import Graph, data_folder, is_available, load
 from meander.bench.hardware import describe, sentence
 from meander.bench.measurement import CLOCKS, BenchError, Measurement, check_equal
+from meander.bench.own import Way
 from meander.bench.peers import pathway
 from meander.bench.plots import line_chart
 from meander.bench.tables import Comparison, Report, Row
@@ -27,13 +28,9 @@ from meander.physical.plan import PATH_OPERATORS
 from meander.syntax.durations import format_duration, parse_duration
 
 COUNTED_SLIDES = 9
-PLOT_PREFIX = 20_000
-GENERATED = ("cyclic", "trees")
-SOCIAL = ("snb", "trees")
+KINDS = {"dense": ("mathoverflow", "cyclic"), "social": ("snb", "trees")}
+"""The graph of a file, and a generated one of the same kind."""
 PARTS = ("engines", "spark")
-TURNS = 5
-SHORT_SECONDS = 3.0
-"""What takes less is measured in so many turns, where several ways of doing the same are compared."""
 
 
 @dataclass(frozen=True)
@@ -180,9 +177,9 @@ def _measure(
                     window=setting.window,
                     slide=setting.slide,
                     limit=setting.limit,
-                    path_operator=setting.path_operator,
                     counted=_counted(part, setting.slide),
-                )
+                    ways=[Way(setting.path_operator)],
+                )[0]
         return known[part.edges]
 
     try:
@@ -226,20 +223,19 @@ def _measure_windows(
     rates: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     slides: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for workload in workloads:
-        graph = load(workload.data).of(workload.labels).prefix(setting.prefix or PLOT_PREFIX, setting.slide)
+        graph = load(workload.data).of(workload.labels)
+        if setting.prefix is not None:
+            graph = graph.prefix(setting.prefix, setting.slide)
+        ways = [Way(*way) for way in product(operators, numbers)]
         for size in sizes:
-            chosen = {
-                (
-                    workload.data.name,
-                    workload.query,
-                    operator,
-                    *([f"{threads} threads"] if threads > 1 else []),
-                ): (operator, threads)
-                for operator, threads in product(operators, numbers)
-            }
-            found = _in_turns(workload, graph, size, chosen, setting, console)
-            best = max(one.rate(setting.clock) for one in found.values())
-            for what, one in found.items():
+            with console.status(f"{workload.data.name} {workload.query}: window {format_duration(size)}"):
+                found = own.measure(
+                    graph, workload, window=size, slide=setting.slide, limit=setting.limit, ways=ways
+                )
+            best = max(one.rate(setting.clock) for one in found)
+            for way, one in zip(ways, found, strict=True):
+                threads = [f"{way.threads} threads"] if way.threads > 1 else []
+                what = (workload.data.name, workload.query, way.path_operator, *threads)
                 rate, p99 = one.rate(setting.clock), (one.p99 or 0.0) * 1e3
                 rates.setdefault(what, []).append((float(size), rate))
                 slides.setdefault(what, []).append((float(size), p99))
@@ -265,37 +261,6 @@ def _measure_windows(
                 line_chart(common or upward, "window", upward, named, show=_days), encoding="utf-8"
             )
     return 0
-
-
-def _in_turns(
-    workload: Workload,
-    graph: Graph,
-    size: int,
-    chosen: dict[tuple[str, ...], tuple[str, int]],
-    setting: Setting,
-    console: Console,
-) -> dict[tuple[str, ...], Measurement]:
-    """Each path operator and number of threads over one window; short runs several times, in turns with the others,
-    as the machine may be busier at one time than at another: then the median counts."""
-    found: dict[tuple[str, ...], list[Measurement]] = {what: [] for what in chosen}
-    for turn, (what, (operator, threads)) in product(range(TURNS), chosen.items()):
-        if turn > 0 and found[what][0].seconds > SHORT_SECONDS:
-            continue
-        with console.status(f"{' '.join(what)}: window {format_duration(size)}"):
-            one = own.measure(
-                graph,
-                workload,
-                window=size,
-                slide=setting.slide,
-                limit=setting.limit,
-                path_operator=operator,
-                threads=threads,
-            )
-        found[what].append(one)
-    return {
-        what: sorted(some, key=lambda one: one.rate(setting.clock))[len(some) // 2]
-        for what, some in found.items()
-    }
 
 
 def _measure_cells(
@@ -339,7 +304,7 @@ def _measure_spark(
     # Imported here: engines are measured without Spark.
     from meander.bench import spark_run
 
-    chosen = next((one for one in data if one.name in SOCIAL), DATA_SETS["trees"])
+    chosen = next((one for one in data if one.name in KINDS["social"]), DATA_SETS["trees"])
     graph = load(chosen)
     if setting.prefix is not None:
         graph = graph.prefix(setting.prefix, setting.slide)
@@ -378,20 +343,22 @@ def _counted(graph: Graph, slide: int) -> list[int]:
 
 
 def _data_sets(data: str, console: Console) -> list[str]:
-    """The data sets that are named; for `all`, those with files, or the generated ones where there are none."""
-    if data != "all":
-        return _names(data)
-    with_files = [one for one in DATA_SETS.values() if one.file]
-    found = [one.name for one in with_files if is_available(one)]
-    for one in with_files:
-        if one.name not in found:
-            console.print(
-                f"{one.name} is left out: {one.file} is not in {data_folder()} (MEANDER_DATA names another folder)",
-                soft_wrap=True,
-            )
-    if not found:
-        console.print("none of the files is there: generated graphs are measured instead", soft_wrap=True)
-    return found or list(GENERATED)
+    """The data sets that are named, each once; for a kind, the one with a file, or the generated one where there is
+    no file."""
+    found: dict[str, None] = {}
+    for name in _names("dense,social" if data == "all" else data):
+        if name in KINDS:
+            real, name = KINDS[name]
+            if is_available(DATA_SETS[real]):
+                name = real
+            else:
+                console.print(
+                    f"{DATA_SETS[real].file} is not in {data_folder()} (MEANDER_DATA names another folder): "
+                    f"{name}, a generated graph, is measured instead",
+                    soft_wrap=True,
+                )
+        found[name] = None
+    return list(found)
 
 
 def _names(text: str) -> list[str]:

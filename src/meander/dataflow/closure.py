@@ -217,6 +217,12 @@ class ClosureShare:
         if self._get("demand")[DEMANDED] >= 0:
             self._grow("stamp", capacity)
 
+    def reserve_output(self, slot: int) -> None:
+        """Room for as much as any batch has needed so far."""
+        most = max(out.ts.size for out in self.outs)
+        if self.outs[slot].ts.size < most:
+            self.outs[slot] = more_rows(NO_ROWS, most, self.store, f"{self.prefix}output {slot}")
+
     def walk(self, changed: Changed) -> Walked:
         """What the batch changes for this share's roots."""
         self._begin(changed)
@@ -250,7 +256,6 @@ class ClosureShare:
                 return Walked(first_rows(out, int(cursor[OUT])), int(self.segment.counts[UNASKED]), roots)
             if status == FULL_OUTPUT:
                 length = 2 * out.ts.size + self._get("staged").shape[0]
-                length = max(length, *(one.ts.size for one in self.outs))
                 out = more_rows(out, length, self.store, f"{self.prefix}output {changed.slot}")
                 self.outs[changed.slot] = out
             elif status == FULL_SCRATCH:
@@ -438,6 +443,8 @@ class ClosureOperator:
         if rows.ts.size == 0 and self.expiries:
             return NO_ROWS
         changed = self._changed(rows, horizon, upto, done)
+        for share in self.shares:
+            share.reserve_output(changed.slot)
         walks = [self.team.start(partial(share.walk, changed), lane=share) for share in self.shares]
         return partial(self._finish, walks)
 

@@ -86,7 +86,8 @@ class Store:
         shape = (length,) if width is None else (length, width)
         with self.lock:
             array = self._allocate(name, shape, np.dtype(dtype))
-            array[...] = fill
+            if fill:
+                array[...] = fill
             self.arrays[name] = array
             if scratch:
                 self.scratch.add(name)
@@ -101,24 +102,26 @@ class Store:
         with self.lock:
             array = self._allocate(name, (length, *old.shape[1:]), old.dtype)
             array[:held] = old
-            array[held:] = fill
+            if fill:
+                array[held:] = fill
             self.arrays[name] = array
             return array
 
     def _allocate(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Zeros: memory that is not touched yet costs next to nothing, and much of a table never is."""
         old = self.arrays.get(name)
         size = int(np.prod(shape)) * dtype.itemsize
         freed = 0 if old is None else old.nbytes
         self.budget.take(self.owner, size - freed, self.nbytes + size - freed)
         if self.folder is None:
-            return empty_apart(shape, dtype)
+            return zeros_apart(shape, dtype)
         # A file that an older mapping still shows is replaced, not truncated under it.
         path = self.folder / f"{name}.bin"
         path.unlink(missing_ok=True)
         return (
             np.asarray(np.memmap(path, dtype=dtype, mode="w+", shape=shape))
             if size
-            else np.empty(shape, dtype)
+            else np.zeros(shape, dtype)
         )
 
     def count_buffer(self, name: str, size: int) -> None:
@@ -150,10 +153,10 @@ class Store:
         return iter(self.arrays.items())
 
 
-def empty_apart(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array that shares no cache line with anything else: threads that write to one would wait for each other."""
+def zeros_apart(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros that share no cache line with anything else: threads that write to one would wait for each other."""
     size = int(np.prod(shape)) * dtype.itemsize
-    room = np.empty(size + 3 * CACHE_LINES, np.uint8)
+    room = np.zeros(size + 3 * CACHE_LINES, np.uint8)
     begin = -room.ctypes.data % CACHE_LINES + CACHE_LINES
     return room[begin : begin + size].view(dtype).reshape(shape)
 
