@@ -302,7 +302,8 @@ class ClosureShare:
         short = int(counts[SHORT])
         held_places, held_columns = self.matrix.level.shape
         places = max(2 * held_places, LEAST_PLACES) if short & SHORT_PLACES else held_places
-        columns = max(2 * held_columns, LEAST_PLACES) if short & SHORT_COLUMNS else held_columns
+        # Rows that end where their columns do share the caches better, so there are not many to spare.
+        columns = held_columns + max(held_columns // 4, CHUNK) if short & SHORT_COLUMNS else held_columns
         columns = -(-columns // CHUNK) * CHUNK
         more = 6 * (places * columns - held_places * held_columns)
         if places * columns > MOST_LEVELS or not self.store.budget.has_room(2 * more):
