@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import pytest
 
 import meander
+from engine_runs import answered, dataflow_of, edges_of, processed
 from judge import judge
 from meander.dataflow import closure
+from meander.dataflow.closure import ClosureOperator
 from meander.dataflow.dataflow import Dataflow
+from meander.kernels.closure_matrix import READY
 from oracle import expect
 from querytext import read_query
 
@@ -30,6 +34,11 @@ def draw_edges(seed: int, *, deletions: float) -> list[tuple[Any, ...]]:
         else:
             edges.append((str(chance.randrange(5)), chance.choice("abc"), str(chance.randrange(5)), time))
     return edges
+
+
+def held(records: list[dict[str, Any]], instant: int) -> set[tuple[str, str]]:
+    """The pairs that hold at an instant."""
+    return {(one["src"], one["trg"]) for one in records if one["ts"] <= instant < one["exp"]}
 
 
 def hold_law(text: str, edges: list[tuple[Any, ...]], mode: str) -> None:
@@ -99,6 +108,32 @@ def test_extensions_within_a_slide_are_one_record() -> None:
         ("u", "w", 12, 30),
         ("v", "w", 12, 30),
     ]
+
+
+def test_what_is_kept_is_given_up_where_it_is_too_large_and_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three times many vertices and then few; too large is what has more than 256 places or 64 roots."""
+    monkeypatch.setattr(closure, "MOST_LEVELS", 256 * closure.CHUNK)
+    chance = random.Random(2)
+    edges = [
+        (f"v{chance.randrange(vertices)}", "a", f"v{chance.randrange(vertices)}", time + i // 10)
+        for time, vertices in zip(range(0, 600, 100), 3 * (300, 5), strict=True)
+        for i in range(1000)
+    ]
+    text = "STREAM s WINDOW 30 SLIDE 10\nAnswer(x, y) <- a+(x, y)."
+    dataflow = dataflow_of(text, path_operator="closure")
+    (share,) = next(one for one in dataflow.operators.values() if isinstance(one, ClosureOperator)).shares
+    found, is_kept = [], []
+    for begin in range(0, len(edges), 100):
+        part = edges_of(*edges[begin : begin + 100])
+        found += processed(dataflow, {"s": part}, int(part.ts[-1]))
+        is_kept.append((bool(share.matrix.counts[READY]), share.matrix.level.size > 0))
+    assert {(True, True), (False, False)} == set(is_kept)
+    assert [kept for kept, _ in groupby(is_kept)].count((True, True)) == 3
+    expected = answered(dataflow_of(text, path_operator="s-path"), "s", *edges)
+    for instant in range(0, 600, 7):
+        assert held(found, instant) == held(expected, instant)
 
 
 def test_what_is_kept_between_segments_gives_way_to_the_memory_budget() -> None:

@@ -64,6 +64,7 @@ from meander.kernels.closure_matrix import (
     SHORT_EDGES,
     SHORT_PLACES,
     Matrix,
+    forget_matrix,
 )
 from meander.kernels.closure_walk import (
     CURSOR,
@@ -307,7 +308,7 @@ class ClosureShare:
         columns = -(-columns // CHUNK) * CHUNK
         more = 6 * (places * columns - held_places * held_columns)
         if places * columns > MOST_LEVELS or not self.store.budget.has_room(2 * more):
-            counts[OFF], counts[READY] = 1, 0
+            self._give_up_matrix()
             self.most_edges = edges
             return
         if places > held_places or columns > held_columns:
@@ -320,6 +321,20 @@ class ClosureShare:
             self._grow("dirty", places)
         if short & SHORT_EDGES:
             self._grow("matrix edge", max(2 * self.matrix.edge.shape[0], LEAST_EDGES))
+        self.bind()
+
+    def _give_up_matrix(self) -> None:
+        """Do without it, and leave its memory to others."""
+        forget_matrix(self.matrix)
+        self.matrix.counts[OFF] = 1
+        for table in ("level", "before", "since"):
+            self._array(table, 0, np.uint16, 0)
+        for name, dtype, width in (
+            ("matrix place", np.int32, MATRIX_PLACE),
+            ("dirty", np.int64, 2),
+            ("column", np.int32, None),
+        ):
+            self._array(name, 0, dtype, width)
         self.bind()
 
     def _grow_places(self) -> None:
