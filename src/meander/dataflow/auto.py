@@ -42,7 +42,7 @@ ENOUGH = 20_000
 MARGIN = 1.5
 
 # How many rows S-PATH takes before they are weighed: the closure may take over within a batch. Each time that S-PATH
-# is found cheaper by half they double, up to eight times as many.
+# is found cheaper by half, or hands out fewer pairs than it takes rows, they double, up to eight times as many.
 PART = 2048
 MOST_DOUBLINGS = 3
 
@@ -114,42 +114,38 @@ class AutoPathOperator:
 
     def start(self, rows: MergedRows, upto: int) -> Rows | Callable[[], list[Rows]]:
         """As `process`, or what will hand that out in parts: see `ClosureOperator.start`."""
-        outs = []
+        out = NO_ROWS
         begin = 0
         self.chosen[4] += 1
         while self.chosen[0] == TREES and begin < rows.ts.size:
             end = self._part(rows.ts, begin)
             part = _between(rows, begin, end)
-            last = end == rows.ts.size
-            reached = upto if last else int(part.ts[-1])
+            reached = upto if end == rows.ts.size else int(part.ts[-1])
             edges = self._edges(part)
-            out = self.tree.process(edges, reached)
-            # The next part is written over it.
-            outs.append(out if last else Rows(*(column.copy() for column in out)))
+            before = out.ts.size
+            out = self.tree.process(edges, reached, before)
             begin = end
-            self._weigh(edges.ts.size, count_segments(edges), out.ts.size, reached)
+            self._weigh(edges.ts.size, count_segments(edges), out.ts.size - before, reached)
         if self.chosen[0] == CLOSURE and (begin < rows.ts.size or begin == 0):
             rest = _between(rows, begin, rows.ts.size)
             self.closure.reserve_vertices(self.tree.capacity)
             made = self.closure.start(rest, upto, _between(rows, 0, begin))
             edges = self._edges(rest)
             walked = count_segments(edges) * self.closure.measure(upto).rows if edges.ts.size else 0
-            return partial(self._finish, outs, made, edges.ts.size, walked)
+            return partial(self._finish, out, made, edges.ts.size, walked)
         self.closure.clock[0] = upto
-        return join_rows(outs)
+        return out
 
-    def _finish(
-        self, outs: list[Rows], made: Rows | Callable[[], list[Rows]], rows: int, walked: int
-    ) -> list[Rows]:
+    def _finish(self, out: Rows, made: Rows | Callable[[], list[Rows]], rows: int, walked: int) -> list[Rows]:
         """What S-PATH and then the closure have made of a batch; `walked` are valid edges in all segments."""
         parts = made() if callable(made) else [made]
         said = NO_ROWS
         if self.chosen[0] == CLOSURE:
             pairs = sum(part.ts.size for part in parts) + self.closure.unasked
             said = self._weigh(rows, walked, pairs, int(self.closure.clock[0]))
-        if not outs and said.ts.size == 0:
+        if out.ts.size == 0 and said.ts.size == 0:
             return parts
-        return [join_rows([*outs, merge_parts(parts), said])]
+        return [join_rows([out, merge_parts(parts), said])]
 
     def _part(self, ts: Array, begin: int) -> int:
         """Where the part of a batch that S-PATH takes at a time ends: between two instants."""
@@ -185,6 +181,8 @@ class AutoPathOperator:
         pairs, edges = int(self.chosen[2]), int(self.chosen[3])
         if self.chosen[0] == TREES:
             if pairs < ENOUGH / 2:
+                if pairs < self.chosen[5]:
+                    self._take_more()
                 return TREES
             held = self.closure.measure(upto)
             edges *= held.rows
@@ -203,9 +201,15 @@ class AutoPathOperator:
             if closure * MARGIN < trees and self.closure.has_room(held, pairs):
                 self.chosen[8] = 0
                 return CLOSURE
-            self.chosen[8] = min(self.chosen[8] + 1, MOST_DOUBLINGS) if 2 * trees < closure else 0
+            if 2 * trees < closure:
+                self._take_more()
+            else:
+                self.chosen[8] = 0
             return TREES
         return TREES if trees * MARGIN < closure else CLOSURE
+
+    def _take_more(self) -> None:
+        self.chosen[8] = min(self.chosen[8] + 1, MOST_DOUBLINGS)
 
     def _move(self, upto: int) -> Rows:
         """Empty the forest; for S-PATH, fill it anew from the edges that are valid.
@@ -241,9 +245,7 @@ class AutoPathOperator:
 
 
 def join_rows(outs: Sequence[Rows]) -> Rows:
-    if len(outs) == 1:
-        return outs[0]
-    return Rows(*(np.concatenate(columns) for columns in zip(NO_ROWS, *outs, strict=True)))
+    return Rows(*(np.concatenate(columns) for columns in zip(*outs, strict=True)))
 
 
 def count_segments(rows: MergedRows) -> int:

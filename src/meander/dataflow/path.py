@@ -153,10 +153,11 @@ class TreePathOperator:
             self.store.grow("first_node", places, -1)
             self.bind()
 
-    def process(self, rows: MergedRows, upto: int) -> Rows:
-        """The pairs whose largest expiry the changes of the inputs, and time up to `upto`, move."""
+    def process(self, rows: MergedRows, upto: int, kept: int = 0) -> Rows:
+        """The pairs whose largest expiry the changes of the inputs, and time up to `upto`, move; before them, as many
+        of those that were handed out the last time as are to be kept."""
         cursor = self.walk.cursor
-        cursor[BEGIN] = cursor[OUT] = 0
+        cursor[BEGIN], cursor[OUT] = 0, kept
         repairs = self.first_path or bool((rows.op < 0).any())
         while True:
             state = (self.graph.graph, self.automaton, self.forest, rows)
