@@ -227,9 +227,12 @@ def perform(request: Request) -> list[dict[str, Any]]:
     ends = pa.concat_arrays([as_column(edges.src), as_column(edges.trg)])
     names = pc.unique(ends).cast(pa.string())
     trials = [Trial(Way(*way), request, edges, names) for way in request.ways]
-    while waiting := [trial for trial in trials if not trial.is_done]:
+    # To and fro: what one leaves behind, memory that is given back above all, meets each of its neighbors.
+    waiting = trials[:]
+    while waiting:
         for trial in waiting:
             trial.run()
+        waiting = [trial for trial in reversed(waiting) if not trial.is_done]
     return [trial.result() for trial in trials]
 
 
