@@ -188,18 +188,6 @@ def chunks_of(edges: list[Any], size: int = 30) -> Iterator[Chunk]:
     return iter(from_tuples(edges, batch_rows=size))
 
 
-def test_a_batch_is_begun_before_the_last_one_is_finished(small_parts: list[str]) -> None:
-    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=2)
-    batches = [({"s": chunk}, int(chunk.ts[-1])) for chunk, _ in chunks_of(EDGES)]
-    together = [one for _, answers in dataflow.process_all(batches) for one in as_dicts(answers)]
-    assert small_parts[:3] == ["_take", "_take", "_take"]
-    assert small_parts[3:-2] == ["_finish", "_take"] * (len(small_parts[3:-2]) // 2) + ["_finish"]
-    assert not dataflow.team.busy
-    small_parts.clear()
-    apart = dataflow_of(CLOSURE, path_operator="closure", threads=2)
-    assert together == [one for edges, upto in batches for one in processed(apart, edges, upto)]
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_answers_do_not_wait_for_a_chunk_that_does_not_come(threads: int) -> None:
     more, seen = threading.Event(), []

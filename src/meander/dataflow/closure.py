@@ -219,9 +219,10 @@ class ClosureShare:
             self._grow("stamp", capacity)
 
     def reserve_output(self, slot: int) -> None:
-        """Room for as much as any batch has needed so far."""
+        """Room for as much as any batch has needed so far, where the budget has it to spare."""
         most = max(out.ts.size for out in self.outs)
-        if self.outs[slot].ts.size < most:
+        size = most * sum(column.itemsize for column in NO_ROWS)
+        if self.outs[slot].ts.size < most and self.store.budget.has_room(size):
             self.outs[slot] = more_rows(NO_ROWS, most, self.store, f"{self.prefix}output {slot}")
 
     def walk(self, changed: Changed) -> Walked:

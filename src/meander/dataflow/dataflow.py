@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,9 +56,6 @@ FIRST_CUT = 1 << 11
 FEW_VERTICES = 1024
 # With several threads so many parts of a batch are begun before the first of them is finished.
 AHEAD = 2
-
-Batch = tuple[Mapping[str, Edges], int | None]
-"""Edges by stream, and the time up to which all have been seen; None: not known yet."""
 
 Stateful = UnionOperator | PatternOperator | TreePathOperator | ClosureOperator | AutoPathOperator
 
@@ -246,37 +243,8 @@ class Dataflow:
         after an instant that was begun before. What is not iterated over is not processed (with several threads, some
         parts of it are).
         """
-        return self.process_all([(edges, upto)])
-
-    def process_all(self, batches: Iterable[Batch]) -> Iterator[tuple[Result, Answers]]:
-        """Take batches as in `process`, without waiting for one to be finished before the next begins.
-
-        None for a time: there is nothing to take yet, and what was begun is finished meanwhile.
-        """
-        begun: deque[Part] = deque()
-        try:
-            for edges, upto in batches:
-                parts = self._parts(edges, upto) if upto is not None else ()
-                for part, bound in parts:
-                    # What the parts that are not finished have used is not given back.
-                    horizon = begun[0].span[0] - 1 if begun else self.time
-                    begun.append(self._take(part, bound, horizon))
-                    keep = self.ahead if begun[-1].later.keys() >= self.handed_out else 0
-                    while len(begun) > keep:
-                        yield from self._finish(begun.popleft())
-                if upto is None:
-                    yield from self._finish_all(begun)
-            yield from self._finish_all(begun)
-        finally:
-            self.team.rest()
-
-    def _finish_all(self, begun: deque[Part]) -> Iterator[tuple[Result, Answers]]:
-        while begun:
-            yield from self._finish(begun.popleft())
-
-    def _parts(self, edges: Mapping[str, Edges], upto: int) -> Iterator[tuple[dict[str, Edges], int]]:
-        """A batch in parts, each with the time up to which it goes: between two instants, so that a part is a
-        batch like any other."""
+        if upto is None:
+            return
         times = np.sort(
             np.concatenate([np.zeros(0, np.int64), *(one.ts for one in edges.values())]), kind="stable"
         )
@@ -286,6 +254,25 @@ class Dataflow:
                 f"{given} and time up to {upto} cannot follow the time {self.time} that is reached\n"
                 "hint: Ingest puts edges in order"
             )
+        begun: deque[Part] = deque()
+        try:
+            for part, bound in self._parts(edges, times, upto):
+                # What the parts that are not finished have used is not given back.
+                horizon = begun[0].span[0] - 1 if begun else self.time
+                begun.append(self._take(part, bound, horizon))
+                keep = self.ahead if begun[-1].later.keys() >= self.handed_out else 0
+                while len(begun) > keep:
+                    yield from self._finish(begun.popleft())
+            while begun:
+                yield from self._finish(begun.popleft())
+        finally:
+            self.team.rest()
+
+    def _parts(
+        self, edges: Mapping[str, Edges], times: Array, upto: int
+    ) -> Iterator[tuple[dict[str, Edges], int]]:
+        """The batch in parts, each with the time up to which it goes: between two instants, so that a part is a
+        batch like any other."""
         deletions = self._deletions(edges)
         position = 0
         taken = dict.fromkeys(edges, 0)

@@ -8,14 +8,12 @@ raised: no answer is made from half of what it needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 
 from meander.dataflow.answers import Answers
-from meander.dataflow.dataflow import Batch, Dataflow
+from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
 from meander.dataflow.ingest import Ingest
 from meander.dataflow.tabular import Chunk
-from meander.dataflow.threads import begin
 from meander.errors import InputError
 from meander.physical.plan import Result
 
@@ -36,38 +34,26 @@ def run_local(
     reading = dict(sources)
     reached = dict.fromkeys(sources, -1)
     broken: InputError | None = None
-
-    def batches() -> Iterator[Batch]:
-        nonlocal broken
-        coming = None
-        while reading and broken is None:
-            name = min(reading, key=reached.__getitem__)
-            if coming is not None and not coming.done():
-                yield {}, None
-            rejects: list[Reject] = []
-            count = 0
-            try:
-                chunk = coming.result() if coming is not None else next(reading[name], None)
-                if chunk is None:
-                    del reading[name]
-                    ingest.close(name)
-                else:
-                    edges, rejects = chunk
-                    count = edges.rows
-                    if count:
-                        reached[name] = max(reached[name], int(edges.ts.max()))
-                        rejects = rejects + ingest.push(name, edges)
-            except InputError as error:
-                broken = error
-            if rejects:
-                reject(rejects)
-            # With threads to spare the next chunk is read while this one is processed.
-            if dataflow.team.threads > 1 and reading and broken is None:
-                following = min(reading, key=reached.__getitem__)
-                coming = begin(partial(next, reading[following], None))
-            yield ingest.release()
-            note(dataflow, count, len(rejects))
-
-    yield from dataflow.process_all(batches())
+    while reading and broken is None:
+        name = min(reading, key=reached.__getitem__)
+        rejects: list[Reject] = []
+        count = 0
+        try:
+            chunk = next(reading[name], None)
+            if chunk is None:
+                del reading[name]
+                ingest.close(name)
+            else:
+                edges, rejects = chunk
+                count = edges.rows
+                if count:
+                    reached[name] = max(reached[name], int(edges.ts.max()))
+                    rejects = rejects + ingest.push(name, edges)
+        except InputError as error:
+            broken = error
+        if rejects:
+            reject(rejects)
+        yield from dataflow.process(*ingest.release())
+        note(dataflow, count, len(rejects))
     if broken is not None:
         raise broken

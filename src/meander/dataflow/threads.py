@@ -8,9 +8,9 @@ with what one has left half done no other goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Condition, Thread
+from threading import Condition
 from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -37,20 +37,6 @@ class Task(Generic[Made]):
             self.error = error  # for whoever asks for the result
             if not isinstance(error, Exception):
                 raise
-
-
-def begin(function: Callable[[], Made]) -> Future[Made]:
-    """Have something made by a thread of its own, which does not keep the program from ending."""
-    made: Future[Made] = Future()
-
-    def work() -> None:
-        try:
-            made.set_result(function())
-        except BaseException as error:
-            made.set_exception(error)
-
-    Thread(target=work, daemon=True).start()
-    return made
 
 
 class Team:
