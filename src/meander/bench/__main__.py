@@ -19,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Measure Meander, and what one would use instead, on the same edges.",
     )
     parser.add_argument(
-        "--data", default="all", help="mathoverflow, snb, cyclic, trees, dense, social (commas), or all"
+        "--data",
+        default="all",
+        help="mathoverflow, snb, cyclic, trees (commas); dense, social: one of that kind; all: one of each",
     )
     parser.add_argument("--queries", default="all", help="Q1 to Q7 (commas), or all")
     parser.add_argument("--prefix", type=int, metavar="N", help="only the first N edges")

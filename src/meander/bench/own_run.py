@@ -228,7 +228,7 @@ def perform(request: Request) -> list[dict[str, Any]]:
     names = pc.unique(ends).cast(pa.string())
     trials = [Trial(Way(*way), request, edges, names) for way in request.ways]
     # To and fro: what one leaves behind, memory that is given back above all, meets each of its neighbors.
-    waiting = trials[:]
+    waiting = trials
     while waiting:
         for trial in waiting:
             trial.run()

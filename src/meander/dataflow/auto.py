@@ -145,7 +145,9 @@ class AutoPathOperator:
             said = self._weigh(rows, walked, pairs, int(self.closure.clock[0]))
         if out.ts.size == 0 and said.ts.size == 0:
             return parts
-        return [join_rows([out, merge_parts(parts), said])]
+        return [
+            Rows(*(np.concatenate(columns) for columns in zip(out, merge_parts(parts), said, strict=True)))
+        ]
 
     def _part(self, ts: Array, begin: int) -> int:
         """Where the part of a batch that S-PATH takes at a time ends: between two instants."""
@@ -242,10 +244,6 @@ class AutoPathOperator:
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""
-
-
-def join_rows(outs: Sequence[Rows]) -> Rows:
-    return Rows(*(np.concatenate(columns) for columns in zip(*outs, strict=True)))
 
 
 def count_segments(rows: MergedRows) -> int:

@@ -161,15 +161,10 @@ class ClosureShare:
         self._array("ends", 0, np.int64, END_COLUMNS)
         self._array("slots", 1, np.int64)
         self._array("cursor", CURSOR, np.int64)
-        for table in ("level", "before", "since"):
-            self._array(table, 0, np.uint16, 0)
+        self._empty_matrix()
         self._array("gains", CHUNK, np.int32)
-        self._array("matrix place", 0, np.int32, MATRIX_PLACE)
-        self._array("dirty", 0, np.int64, 2)
-        self._array("matrix edge", 0, np.int32, MATRIX_EDGE)
         self._array("edge_of", 0, np.int32, max(1, int(np.diff(moves.begin).max(initial=0))))
         self._array("matrix number", 0, np.int32)
-        self._array("column", 0, np.int32)
         self._array("column_of", 0, np.int32)
         self._array("matrix", MATRIX_COUNTS, np.int64)
         self.capacity = 0
@@ -328,15 +323,17 @@ class ClosureShare:
         """Do without it, and leave its memory to others."""
         forget_matrix(self.matrix)
         self.matrix.counts[OFF] = 1
+        self._empty_matrix()
+        self.bind()
+
+    def _empty_matrix(self) -> None:
+        """The tables that grow with the matrix, without any room."""
         for table in ("level", "before", "since"):
             self._array(table, 0, np.uint16, 0)
-        for name, dtype, width in (
-            ("matrix place", np.int32, MATRIX_PLACE),
-            ("dirty", np.int64, 2),
-            ("column", np.int32, None),
-        ):
-            self._array(name, 0, dtype, width)
-        self.bind()
+        self._array("matrix place", 0, np.int32, MATRIX_PLACE)
+        self._array("dirty", 0, np.int64, 2)
+        self._array("matrix edge", 0, np.int32, MATRIX_EDGE)
+        self._array("column", 0, np.int32)
 
     def _grow_places(self) -> None:
         """Places and edges at once: either may have been what was short."""

@@ -265,7 +265,8 @@ class ResultStream:
         first = parts[0]
         second = merge_parts(parts[1:])
         total = first.ts.size + second.ts.size
-        # One block: the memory of one large array is more readily used again than that of nine.
+        # Six columns of eight bytes and three of one in one block: the memory of one large array is more readily used
+        # again than that of nine.
         block = np.empty(51 * total, np.uint8)
         wide = block[: 48 * total].view(np.int64).reshape(6, total)
         narrow = block[48 * total :].view(np.int8).reshape(3, total)

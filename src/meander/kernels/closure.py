@@ -195,26 +195,16 @@ def order_changes(segment: Segment, column: int, time: int) -> None:
     sort_rows(lists, size, exp, column)
     kept = 0
     j = 0
-    last = counts[END] - 1
-    while last >= counts[FIRST] and segment.row[lists[now, last], MARKED]:
-        last -= 1
-    if last < counts[FIRST] or size == 0 or exp[lists[SORTING, 0], column] >= exp[lists[now, last], column]:
-        # What changes lasts longest, as in a window that all edges share: nothing is put between others.
-        for i in range(counts[FIRST], last + 1):
-            row = lists[now, i]
-            lists[following, kept] = row
-            kept += segment.row[row, MARKED] == 0
-    else:
-        for i in range(counts[FIRST], last + 1):
-            row = lists[now, i]
-            if segment.row[row, MARKED]:
-                continue
-            while j < size and exp[lists[SORTING, j], column] < exp[row, column]:
-                lists[following, kept] = lists[SORTING, j]
-                kept += 1
-                j += 1
-            lists[following, kept] = row
+    for i in range(counts[FIRST], counts[END]):
+        row = lists[now, i]
+        if segment.row[row, MARKED]:
+            continue
+        while j < size and exp[lists[SORTING, j], column] < exp[row, column]:
+            lists[following, kept] = lists[SORTING, j]
             kept += 1
+            j += 1
+        lists[following, kept] = row
+        kept += 1
     while j < size:
         lists[following, kept] = lists[SORTING, j]
         kept += 1
