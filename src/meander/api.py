@@ -16,6 +16,7 @@ from meander.algebra.translate import translate
 from meander.dataflow.answers import as_dicts
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
+from meander.dataflow.files import is_live
 from meander.dataflow.runner import run_local
 from meander.dataflow.sinks import open_rejects
 from meander.dataflow.sources import open_source
@@ -68,7 +69,8 @@ def run(
     late = lateness if isinstance(lateness, int) else parse_duration(lateness, time_unit)
     given = _by_stream(edges, [stream.name for stream in regular.streams], physical.streams)
     sources = {name: _source(source, name, batch_rows, time_unit) for name, source in given.items()}
-    return _answers(dataflow, sources, late, rejects)
+    live = not all(isinstance(one, str | PathLike) and not is_live(fspath(one)) for one in given.values())
+    return _answers(dataflow, sources, late, live, rejects)
 
 
 def plans(query: str, *, time_unit: str = "s") -> list[str]:
@@ -81,6 +83,7 @@ def _answers(
     dataflow: Dataflow,
     sources: Mapping[str, Iterator[Chunk]],
     lateness: int,
+    live: bool,
     rejects: list[dict[str, str]] | str | PathLike[str] | None,
 ) -> Iterator[dict[str, Any]]:
     sink = open_rejects(fspath(rejects)) if isinstance(rejects, str | PathLike) else None
@@ -92,7 +95,7 @@ def _answers(
             rejects.extend(one._asdict() for one in found)
 
     try:
-        for _, answers in run_local(dataflow, sources, lateness=lateness, reject=reject):
+        for _, answers in run_local(dataflow, sources, lateness=lateness, live=live, reject=reject):
             yield from as_dicts(answers)
     finally:
         if sink is not None:

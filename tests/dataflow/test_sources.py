@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from meander.dataflow.edges import MAX_TIME, Edges, Reason, Reject, edge_line
+from meander.dataflow.files import is_live
 from meander.dataflow.sources import open_source
 from meander.dataflow.tabular import from_arrow, from_table, from_tuples
 from meander.errors import ArgumentError, InputError, MeanderError
@@ -444,6 +445,15 @@ def test_edges_keep_their_own_text_until_they_are_accepted(tmp_path: Path) -> No
     ((edges, _),) = open_source(str(tmp_path / "a.csv"))
     assert edge_line(edges, 0) == '007,"a",l,b'
     assert edge_line(edges._replace(line=None), 0) == "a\tl\tb\t7"
+
+
+def test_a_reader_may_have_to_wait_for_a_pipe_but_not_for_files(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("a\tl\tb\t1\n")
+    assert not is_live(str(tmp_path / "a.tsv"))
+    assert not is_live(str(tmp_path))
+    os.mkfifo(tmp_path / "b.tsv")
+    assert is_live(str(tmp_path / "b.tsv"))
+    assert is_live(str(tmp_path))
 
 
 def test_a_pipe_is_read_as_it_is_written(tmp_path: Path) -> None:

@@ -206,8 +206,66 @@ def test_answers_do_not_wait_for_a_chunk_that_does_not_come(threads: int) -> Non
     assert len(seen) > 1
 
 
+@pytest.mark.parametrize("path_operator", ["closure", "auto"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_a_broken_source_gave_before_is_answered_and_then_the_error_is_raised(threads: int) -> None:
+def test_where_no_source_waits_parts_are_at_work_while_more_is_read(
+    threads: int, path_operator: str, small_parts: list[str]
+) -> None:
+    unfinished: list[int] = []
+
+    def read() -> Iterator[Chunk]:
+        for chunk in chunks_of(EDGES):
+            unfinished.append(small_parts.count("_take") - small_parts.count("_finish"))
+            yield chunk
+
+    def run(threads: int, source: Iterator[Chunk], live: bool) -> list[dict[str, Any]]:
+        dataflow = dataflow_of(CLOSURE, path_operator=path_operator, threads=threads)
+        ran = run_local(dataflow, {"s": source}, live=live)
+        return [one for _, answers in ran for one in as_dicts(answers)]
+
+    found, expected = run(threads, read(), False), run(1, chunks_of(EDGES), True)
+    times = [record["ts"] for record in found]
+    assert times == sorted(times)
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    if path_operator == "closure":
+        assert unfinished == [0, *([2 * (threads - 1)] * 4)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_where_a_part_fails_the_answers_of_those_before_are_handed_out(
+    threads: int, small_parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = Dataflow._take
+
+    def fail(self: Dataflow, edges: Any, upto: int, horizon: int) -> Any:
+        if small_parts.count("_take") == 6:
+            raise MemoryBudgetError("no more")
+        return inner(self, edges, upto, horizon)
+
+    monkeypatch.setattr(Dataflow, "_take", fail)
+    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=threads)
+    found: list[dict[str, Any]] = []
+    with pytest.raises(MemoryBudgetError, match="no more"):
+        found.extend(
+            one
+            for _, answers in dataflow.process({"s": edges_of(*EDGES)}, INFINITY, more=True)
+            for one in as_dicts(answers)
+        )
+    monkeypatch.setattr(Dataflow, "_take", inner)
+    before = [edge for edge in EDGES if edge[3] <= dataflow.time]
+    expected = processed(
+        dataflow_of(CLOSURE, path_operator="closure"), {"s": edges_of(*before)}, dataflow.time
+    )
+    assert 40 < len(before) < 100
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    assert not dataflow.begun
+
+
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_a_broken_source_gave_before_is_answered_and_then_the_error_is_raised(
+    threads: int, live: bool
+) -> None:
     def broken() -> Iterator[Chunk]:
         yield from chunks_of(EDGES[:90])
         raise InputError("the disk is gone")
@@ -215,7 +273,9 @@ def test_what_a_broken_source_gave_before_is_answered_and_then_the_error_is_rais
     dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=threads)
     found: list[dict[str, Any]] = []
     with pytest.raises(InputError, match="the disk is gone"):
-        found.extend(one for _, answers in run_local(dataflow, {"s": broken()}) for one in as_dicts(answers))
+        found.extend(
+            one for _, answers in run_local(dataflow, {"s": broken()}, live=live) for one in as_dicts(answers)
+        )
     reached = EDGES[89][3]
     expected = processed(dataflow_of(CLOSURE, path_operator="closure"), {"s": edges_of(*EDGES[:90])}, reached)
     assert sorted(map(repr, found)) == sorted(map(repr, expected))

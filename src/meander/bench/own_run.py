@@ -168,7 +168,7 @@ def measure_throughput(
     records = state = 0
     begin, begin_cpu = time.perf_counter(), time.process_time()
     chunks = first_edges(open_source(request.file, stream=STREAM, batch_rows=request.batch_rows), edges)
-    for _, answers in run_local(flow, {STREAM: parts.watched("read", chunks)}):
+    for _, answers in run_local(flow, {STREAM: parts.watched("read", chunks)}, live=False):
         records += answers.rows
         state = max(state, flow.state_bytes)
         counter.add(answers)

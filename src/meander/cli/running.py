@@ -113,6 +113,7 @@ def run_on_spark(request: Request) -> None:
 def run_in_process(request: Request) -> None:
     """Answer the query in this process."""
     from meander.dataflow.dataflow import Dataflow
+    from meander.dataflow.files import is_live
     from meander.dataflow.runner import run_local
     from meander.dataflow.sinks import open_rejects, open_sink
     from meander.dataflow.sources import open_source
@@ -147,6 +148,7 @@ def run_in_process(request: Request) -> None:
             dataflow,
             sources,
             lateness=request.lateness,
+            live=any(is_live(path) for path in request.streams.values()),
             reject=rejected.write if rejected is not None else _forget,
             note=note,
         ):

@@ -30,7 +30,6 @@ from meander.kernels.closure import (
     HI,
     LISTS,
     LO,
-    MARKED,
     MOST_SEGMENT_ROWS,
     PLACE_COLUMNS,
     RELATION,
@@ -82,6 +81,7 @@ from meander.physical.plan import PathOp
 LEAST_PLACES = 256
 LEAST_EDGES = 256
 LEAST_STAGED = 1024
+PLENTY = 1 << 17
 MOST_LEVELS = 1 << 24  # by place and root; each takes six bytes
 
 # By name: type, columns.
@@ -111,8 +111,9 @@ class Changed(NamedTuple):
     rows: MergedRows
     found: Array  # by row: the row of the window's graph
     cut_instant: Array  # by row: whether something is deleted at its instant
-    edges: Array  # by row of the window's graph: as in `Segment.row`
-    expiries: Array  # by row of the window's graph: the expiry before the batch
+    known: int  # of so many rows of the window's graph the walk of the batch before knows all
+    edges: Array  # the rows of the window's graph after those: as in `Segment.row`
+    expiries: Array  # of the same: the expiry before the batch
     valid: Array  # the rows among these that are input edges, by expiry
     asked: Array  # the rows of the demand, by source
     upto: int
@@ -146,6 +147,7 @@ class ClosureShare:
         self.prefix = f"{name} "
         self._array("row", 0, np.int32, ROW_COLUMNS)
         self._array("exp", 0, np.int64, 2)
+        self._array("marked", 0, np.uint8)
         self._array("lists", LISTS, np.int32, 0)
         self._array("counts", COUNTS, np.int64)
         self._array("number", 0, np.int32)
@@ -162,29 +164,35 @@ class ClosureShare:
         self._array("slots", 1, np.int64)
         self._array("cursor", CURSOR, np.int64)
         self._empty_matrix()
-        self._array("gains", CHUNK, np.int32)
+        self._array("gains", CHUNK, np.uint8)
         self._array("edge_of", 0, np.int32, max(1, int(np.diff(moves.begin).max(initial=0))))
         self._array("matrix number", 0, np.int32)
         self._array("column_of", 0, np.int32)
         self._array("matrix", MATRIX_COUNTS, np.int64)
         self.capacity = 0
         self.version = 0
+        self.valid = 0  # edges, when the walk began
         self.most_edges = 0  # so many valid edges were too many for the matrix
         self.outs = [empty_rows(LEAST_STAGED) for _ in range(slots)]
         self.bind()
 
     def _array(self, name: str, length: int, dtype: type, width: int | None = None) -> None:
         self.store.array(self.prefix + name, length, dtype, width=width, scratch=True)
+        self.is_bound = False
 
     def _get(self, name: str) -> Array:
         return self.store.arrays[self.prefix + name]
 
     def _grow(self, name: str, length: int, fill: int = 0) -> None:
-        self.store.grow(self.prefix + name, length, fill)
+        if length > self._get(name).shape[0]:
+            self.store.grow(self.prefix + name, length, fill)
+            self.is_bound = False
 
     def bind(self) -> None:
+        """Take up the store's arrays, after growth or restoring."""
         get = self._get
-        self.segment = Segment(get("row"), get("exp"), get("lists"), get("counts"))
+        self.is_bound = True
+        self.segment = Segment(get("row"), get("exp"), get("marked"), get("lists"), get("counts"))
         self.places = Places(get("number"), get("place"), get("edge"), get("out"))
         self.bits = Bits(get("have"), get("fresh"), get("timed"), get("asked"))
         self.matrix = Matrix(
@@ -192,6 +200,7 @@ class ClosureShare:
             get("before"),
             get("since"),
             get("gains"),
+            get("gains").view("<u8"),
             get("matrix place"),
             get("dirty"),
             get("matrix edge"),
@@ -219,6 +228,11 @@ class ClosureShare:
         size = most * sum(column.itemsize for column in NO_ROWS)
         if self.outs[slot].ts.size < most and self.store.budget.has_room(size):
             self.outs[slot] = more_rows(NO_ROWS, most, self.store, f"{self.prefix}output {slot}")
+
+    def _plenty(self) -> int:
+        """So many answers that there is room for nearly all parts; 0 where the budget has not so much to spare."""
+        size = PLENTY * sum(column.itemsize for column in NO_ROWS)
+        return PLENTY if self.store.budget.has_room(10 * size) else 0
 
     def walk(self, changed: Changed) -> Walked:
         """What the batch changes for this share's roots."""
@@ -252,45 +266,53 @@ class ClosureShare:
                 roots = int(counts[COLUMNS]) if counts[READY] else -1
                 return Walked(first_rows(out, int(cursor[OUT])), int(self.segment.counts[UNASKED]), roots)
             if status == FULL_OUTPUT:
-                length = 2 * out.ts.size + self._get("staged").shape[0]
+                length = max(2 * out.ts.size, self._plenty()) + self._get("staged").shape[0]
                 out = more_rows(out, length, self.store, f"{self.prefix}output {changed.slot}")
                 self.outs[changed.slot] = out
             elif status == FULL_SCRATCH:
                 self._grow_places()
             elif status == FULL_MATRIX:
-                self._grow_matrix(changed.valid.size + changed.rows.ts.size)
+                self._grow_matrix(self.valid + changed.rows.ts.size)
             else:
                 assert status == FULL_TABLE
                 self._grow("staged", 2 * self._get("staged").shape[0] + 2 * changed.rows.ts.size)
 
     def _begin(self, changed: Changed) -> None:
-        """The edges that are valid before the batch, by expiry."""
+        """The edges that are valid before the batch, by expiry: all, or those that are not known from before."""
         if changed.capacity > self.capacity:
             self._reserve_vertices(changed.capacity)
-        total = changed.expiries.size
-        if total > self.segment.row.shape[0]:
+        known, total = changed.known, changed.known + changed.expiries.size
+        held = self.segment.row.shape[0]
+        if total > held:
+            lists = self.segment.lists
             self._grow("row", 2 * total)
             self._grow("exp", 2 * total)
+            self._grow("marked", 2 * total)
             self._array("lists", LISTS, np.int32, 2 * total)
+            self._get("lists")[:, :held] = lists
             self._grow("edge_of", 2 * total, -1)
         self._grow("slots", min(changed.rows.ts.size, MOST_SEGMENT_ROWS) + 2)
-        self.bind()
-        row, exp, lists, counts = self.segment
-        row[:total] = changed.edges
-        exp[:total, LO] = changed.expiries
-        exp[:total, HI] = changed.expiries
-        lists[0, : changed.valid.size] = changed.valid
-        counts[[CURRENT, FIRST, END, UNASKED]] = 0, 0, changed.valid.size, 0
-        still_asked = changed.asked[changed.expiries[changed.asked] > 0]
-        lists[STILL_ASKED, : still_asked.size] = still_asked
-        counts[HELD_ASKED] = still_asked.size
+        if not self.is_bound:
+            self.bind()
+        row, exp, _, lists, counts = self.segment
+        row[known:total] = changed.edges
+        exp[known:total, LO] = changed.expiries
+        exp[known:total, HI] = changed.expiries
+        if known == 0:
+            lists[0, : changed.valid.size] = changed.valid
+            counts[[CURRENT, FIRST, END]] = 0, 0, changed.valid.size
+            still_asked = changed.asked[changed.expiries[changed.asked] > 0]
+            lists[STILL_ASKED, : still_asked.size] = still_asked
+            counts[HELD_ASKED] = still_asked.size
+        counts[UNASKED] = 0
+        self.valid = int(counts[END] - counts[FIRST])
         cursor = self._get("cursor")
         cursor[:] = 0
         cursor[CUT_TIME] = -1
         if changed.version != self.version:
             self.version = changed.version
             self.matrix.counts[READY] = counts[ENDS_KNOWN] = 0
-        if changed.valid.size <= self.most_edges // 2:
+        if self.valid <= self.most_edges // 2:
             self.matrix.counts[OFF] = self.most_edges = 0
 
     def _grow_matrix(self, edges: int) -> None:
@@ -390,6 +412,8 @@ class ClosureOperator:
         self.capacity = 0
         self.version = 0  # of what shares may know from before
         self.packed = graph.packed
+        self.known = 0  # rows of the window's graph that the last walk knows
+        self.known_version = 0
         self.slot = 0
         self.unasked = 0  # how many pairs of the last batch nobody asked for
         self.roots_kept = (
@@ -476,29 +500,27 @@ class ClosureOperator:
         find_rows(graph, rows, found)
         cuts = (rows.op < 0) & (rows.relation != self.demanded)
         cut_instant = np.isin(rows.ts, rows.ts[cuts]) if cuts.any() else cuts
-        total, undone = int(graph.counts[ROWS]), int(graph.counts[UNDONE])
-        expiries = graph.exp[:total].copy()
-        # The oldest comes last, and so is what stays.
-        expiries[graph.undo_row[:undone][::-1]] = graph.undo_exp[:undone][::-1]
-        if done is not None:
-            before = np.empty(done.ts.size, np.int32)
-            find_rows(graph, MergedRows(*(np.ascontiguousarray(column) for column in done)), before)
-            expiries[before] = np.where(done.op > 0, done.exp, np.where(done.exp > done.ts, done.exp, 0))
-            horizon = max([horizon, *done.ts[-1:].tolist()])
-        relation = graph.relation[:total]
-        expiries[expiries <= horizon] = 0
-        valid = np.flatnonzero((expiries > 0) & (self.automaton.reads[relation] != 0))
-        valid = valid[np.argsort(expiries[valid], kind="stable")]
-        asked = np.flatnonzero(relation == self.demanded)
-        asked = asked[np.argsort(graph.src[asked], kind="stable")]
-        edges = np.empty((total, ROW_COLUMNS), np.int32)
-        for column, values in ((RELATION, graph.relation), (SRC, graph.src), (TRG, graph.trg)):
-            edges[:, column] = values[:total]
-        edges[:, SINCE] = -1
-        edges[:, MARKED] = 0
         if self.graph.packed != self.packed:
             self.packed = self.graph.packed
             self.forget()
+        total = int(graph.counts[ROWS])
+        # With a demand all is said anew: what is asked for no more is not told to a walk.
+        known = self.known if self.version == self.known_version and self.demanded < 0 else 0
+        self.known, self.known_version = total, self.version
+        expiries = np.zeros(total - known, np.int64)
+        valid = asked = np.zeros(0, np.int64)
+        if known == 0:
+            expiries, horizon = self._expiries(horizon, done)
+            relation = graph.relation[:total]
+            expiries[expiries <= horizon] = 0
+            valid = np.flatnonzero((expiries > 0) & (self.automaton.reads[relation] != 0))
+            valid = valid[np.argsort(expiries[valid], kind="stable")]
+            asked = np.flatnonzero(relation == self.demanded)
+            asked = asked[np.argsort(graph.src[asked], kind="stable")]
+        edges = np.empty((total - known, ROW_COLUMNS), np.int32)
+        for column, values in ((RELATION, graph.relation), (SRC, graph.src), (TRG, graph.trg)):
+            edges[:, column] = values[known:total]
+        edges[:, SINCE] = -1
         self.slot = (self.slot + 1) % len(self.shares[0].outs)
         copied = (*rows, found, cut_instant, edges, expiries, valid, asked)
         self.store.count_buffer(f"batch {self.slot}", sum(array.nbytes for array in copied))
@@ -506,6 +528,7 @@ class ClosureOperator:
             rows,
             found,
             cut_instant,
+            known,
             edges,
             expiries,
             valid,
@@ -515,6 +538,20 @@ class ClosureOperator:
             self.version,
             self.slot,
         )
+
+    def _expiries(self, horizon: int, done: MergedRows | None) -> tuple[Array, int]:
+        """Of all rows of the window's graph, after what is `done`; and the time that is reached then."""
+        graph = self.graph.graph
+        total, undone = int(graph.counts[ROWS]), int(graph.counts[UNDONE])
+        expiries = graph.exp[:total].copy()
+        # The oldest comes last, and so is what stays.
+        expiries[graph.undo_row[:undone][::-1]] = graph.undo_exp[:undone][::-1]
+        if done is not None:
+            before = np.empty(done.ts.size, np.int32)
+            find_rows(graph, MergedRows(*(np.ascontiguousarray(column) for column in done)), before)
+            expiries[before] = np.where(done.op > 0, done.exp, np.where(done.exp > done.ts, done.exp, 0))
+            horizon = max([horizon, *done.ts[-1:].tolist()])
+        return expiries, horizon
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid paths are those of valid edges: the graph marks them."""

@@ -5,7 +5,8 @@ their inputs in order of time and read the shared graph as of the instant they a
 depend on where the stream was cut into batches. What has expired is given back after the batch.
 
 With several threads an operator whose tuples nobody reads but a result may still be at work on one part of a batch
-while the next ones are begun (`AHEAD`): then no thread waits for another at the end of each part.
+while the next ones are begun (`AHEAD`): then no thread waits for another at the end of each part, nor, where the
+next batch is at hand, at the end of a batch.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from meander.dataflow.state import Array, Budget, Store
 from meander.dataflow.threads import Team
 from meander.dataflow.union import UnionOperator
 from meander.dataflow.vertices import Vertices
-from meander.errors import ArgumentError, StateError
+from meander.errors import ArgumentError, MeanderError, StateError
 from meander.kernels.graph import Rows
 from meander.kernels.pattern import KeyedRows, MergedRows
 from meander.physical.plan import (
@@ -123,6 +124,7 @@ class Dataflow:
         self.graph = WindowGraph(self._store("graph of the window"), list(plan.indexed.values()))
         self.labels = {stream: self._labels(stream) for stream in plan.streams}
         self.ahead = AHEAD if threads > 1 and not paths else 0
+        self.begun: deque[Part] = deque()
         self.operators: dict[int, Stateful] = {}
         for number, operator in enumerate(plan.operators):
             made = self._operator(number, operator)
@@ -234,15 +236,44 @@ class Dataflow:
     # -----------------------------------------------------------------------------------------------------
     # Batches
 
-    def process(self, edges: Mapping[str, Edges], upto: int | None) -> Iterator[tuple[Result, Answers]]:
+    def process(
+        self, edges: Mapping[str, Edges], upto: int | None, *, more: bool = False
+    ) -> Iterator[tuple[Result, Answers]]:
         """Take edges, sorted by time, none before the time reached nor later than `upto`; hand out the answers
         that they bring.
 
         All edges before `upto` have then been seen. Without edges only time advances; with INFINITY the run
         ends. The batch is taken in parts where its answers are many, and with paths before each deletion and
         after an instant that was begun before. What is not iterated over is not processed (with several threads, some
-        parts of it are).
+        parts of it are). With `more` another batch follows at once: with several threads the last parts may still be
+        worked at then, and their answers are handed out with that batch. Where a part fails, the answers of those
+        before it are handed out first.
         """
+        failed: MeanderError | None = None
+        try:
+            for part, bound in self._cut(edges, upto):
+                # What the parts that are not finished have used is not given back.
+                horizon = self.begun[0].span[0] - 1 if self.begun else self.time
+                try:
+                    self.begun.append(self._take(part, bound, horizon))
+                except MeanderError as error:
+                    failed = error
+                    break
+                keep = self.ahead if self.begun[-1].later.keys() >= self.handed_out else 0
+                while len(self.begun) > keep:
+                    yield from self._finish(self.begun.popleft())
+            while self.begun and not (more and failed is None):
+                yield from self._finish(self.begun.popleft())
+        except BaseException:
+            self.team.rest()
+            self.begun.clear()
+            raise
+        if failed is not None:
+            raise failed
+
+    def _cut(self, edges: Mapping[str, Edges], upto: int | None) -> Iterator[tuple[dict[str, Edges], int]]:
+        """The batch in parts, each with the time up to which it goes: between two instants, so that a part is a
+        batch like any other."""
         if upto is None:
             return
         times = np.sort(
@@ -254,25 +285,6 @@ class Dataflow:
                 f"{given} and time up to {upto} cannot follow the time {self.time} that is reached\n"
                 "hint: Ingest puts edges in order"
             )
-        begun: deque[Part] = deque()
-        try:
-            for part, bound in self._parts(edges, times, upto):
-                # What the parts that are not finished have used is not given back.
-                horizon = begun[0].span[0] - 1 if begun else self.time
-                begun.append(self._take(part, bound, horizon))
-                keep = self.ahead if begun[-1].later.keys() >= self.handed_out else 0
-                while len(begun) > keep:
-                    yield from self._finish(begun.popleft())
-            while begun:
-                yield from self._finish(begun.popleft())
-        finally:
-            self.team.rest()
-
-    def _parts(
-        self, edges: Mapping[str, Edges], times: Array, upto: int
-    ) -> Iterator[tuple[dict[str, Edges], int]]:
-        """The batch in parts, each with the time up to which it goes: between two instants, so that a part is a
-        batch like any other."""
         deletions = self._deletions(edges)
         position = 0
         taken = dict.fromkeys(edges, 0)
@@ -495,7 +507,8 @@ class Dataflow:
     # State
 
     def snapshot(self) -> dict[str, Array]:
-        """A copy of all state, between two batches."""
+        """A copy of all state, between two batches of which the second was not announced."""
+        assert not self.begun
         return {
             f"{owner}/{name}": array
             for owner, store in self.stores.items()

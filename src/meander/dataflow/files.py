@@ -172,6 +172,11 @@ def input_files(place: str) -> list[Path]:
     return [checked_ending(one) for one in entries]
 
 
+def is_live(place: str) -> bool:
+    """Whether a program may still be writing what a `--stream` path means, so that a reader has to wait for it."""
+    return not all(path.is_file() for path in input_files(place))
+
+
 def checked_ending(path: Path) -> Path:
     if not path.name.endswith(ENDINGS):
         raise ArgumentError(

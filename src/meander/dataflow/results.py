@@ -235,7 +235,7 @@ class ResultStream:
             rows = [rows]
         if isinstance(rows, list):
             plain = self.tracker is None and self.prover is None
-            if plain and not any(is_shortened(part).any() for part in rows):
+            if plain and not any((part.op < 0).any() and is_shortened(part).any() for part in rows):
                 return self._pairs(rows, vertices)
             rows = merge_parts(rows)
         keyed = as_keyed(rows)

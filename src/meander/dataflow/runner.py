@@ -1,8 +1,9 @@
 """The in-process runner: sources, ingest and dataflow in one loop.
 
-Of several streams the one whose clock is furthest behind is read next, so that little waits for the others.
-Where a source breaks, what it gave before is processed as far as all streams have come, and then the error is
-raised: no answer is made from half of what it needs.
+Of several streams the one whose clock is furthest behind is read next, so that little waits for the others. Where
+no source can keep its reader waiting, as files cannot, the answers of a batch need not be there before more is read
+(see `Dataflow.process`). Where a source breaks, what it gave before is processed as far as all streams have come, and
+then the error is raised: no answer is made from half of what it needs.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ def run_local(
     sources: Mapping[str, Iterator[Chunk]],
     *,
     lateness: int = 0,
+    live: bool = True,
     reject: Callable[[list[Reject]], None] = lambda rejects: None,
     note: Note = lambda dataflow, edges, rejected: None,
 ) -> Iterator[tuple[Result, Answers]]:
-    """Answer all queries of a dataflow over bounded sources; the answers of each batch as they come."""
+    """Answer all queries of a dataflow over bounded sources; the answers of each batch as they come.
+
+    `live`: a source may wait for its edges; the answers to all that came before are handed out until then.
+    """
     ingest = Ingest(tuple(sources), lateness=lateness)
     reading = dict(sources)
     reached = dict.fromkeys(sources, -1)
@@ -53,7 +58,8 @@ def run_local(
             broken = error
         if rejects:
             reject(rejects)
-        yield from dataflow.process(*ingest.release())
+        more = not live and bool(reading) and broken is None
+        yield from dataflow.process(*ingest.release(), more=more)
         note(dataflow, count, len(rejects))
     if broken is not None:
         raise broken

@@ -61,14 +61,10 @@ class Store:
         self.arrays: dict[str, Array] = {}
         self.scratch: set[str] = set()
         self.buffers: dict[str, int] = {}
+        self.nbytes = 0
         self.lock = RLock()  # threads of one operator may each let an array grow
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def nbytes(self) -> int:
-        with self.lock:
-            return sum(array.nbytes for array in self.arrays.values()) + sum(self.buffers.values())
 
     def array(
         self,
@@ -112,7 +108,7 @@ class Store:
         old = self.arrays.get(name)
         size = int(np.prod(shape)) * dtype.itemsize
         freed = 0 if old is None else old.nbytes
-        self.budget.take(self.owner, size - freed, self.nbytes + size - freed)
+        self._take(size - freed)
         if self.folder is None:
             return zeros_apart(shape, dtype)
         # A file that an older mapping still shows is replaced, not truncated under it.
@@ -127,9 +123,13 @@ class Store:
     def count_buffer(self, name: str, size: int) -> None:
         """Count a buffer of `size` bytes that is no array of this store, such as an operator's output."""
         with self.lock:
-            more = size - self.buffers.get(name, 0)
-            self.budget.take(self.owner, more, self.nbytes + more)
+            self._take(size - self.buffers.get(name, 0))
             self.buffers[name] = size
+
+    def _take(self, size: int) -> None:
+        """Account for so many bytes more."""
+        self.budget.take(self.owner, size, self.nbytes + size)
+        self.nbytes += size
 
     def snapshot(self) -> dict[str, Array]:
         """A copy of every array that holds state, by name."""
@@ -146,6 +146,7 @@ class Store:
 
     def close(self) -> None:
         self.budget.release(self.nbytes)
+        self.nbytes = 0
         self.arrays.clear()
         self.buffers.clear()
 

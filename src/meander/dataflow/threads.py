@@ -45,6 +45,7 @@ class Team:
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
         self.pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+        self.at_work = 0  # threads of the pool
         self.waiting: list[Task[Any]] = []
         self.busy: set[object] = set()
         self.failed: dict[object, BaseException] = {}
@@ -97,12 +98,20 @@ class Team:
         return self.results([self.start(partial(function, item)) for item in items])
 
     def _call(self) -> None:
-        """Have another thread look for something to do."""
-        if self.pool is not None and self.waiting:
-            self.pool.submit(self._work)
+        """Have another thread look for something to do, if one is left."""
+        with self.changed:
+            if self.pool is None or not self.waiting or self.at_work == self.threads - 1:
+                return
+            self.at_work += 1
+        self.pool.submit(self._work)
 
     def _work(self) -> None:
-        while (task := self._take()) is not None:
+        while True:
+            with self.changed:
+                task = self._take()
+                if task is None:
+                    self.at_work -= 1
+                    return
             self._run(task)
 
     def _take(self, wanted: Task[Any] | None = None) -> Task[Any] | None:

@@ -42,9 +42,9 @@ CURRENT, FIRST, END, NEXT_END, CHANGED, PLACES, EDGES, LOWERED, ROOTED, STAGED =
 NEWLY_ASKED, UNASKED, HELD_ASKED, ENDS_KNOWN = 10, 11, 12, 13
 COUNTS = 14
 
-# Columns of `Segment.row`: the edge, where in the segment it became valid (-1: before), whether it changes.
-RELATION, SRC, TRG, SINCE, MARKED = 0, 1, 2, 3, 4
-ROW_COLUMNS = 5
+# Columns of `Segment.row`: the edge, where in the segment it became valid (-1: before).
+RELATION, SRC, TRG, SINCE = 0, 1, 2, 3
+ROW_COLUMNS = 4
 # Columns of `Segment.exp`: both are the expiry itself where nothing is under way.
 LO, HI = 0, 1
 # Lists of `Segment.lists`: valid rows by expiry, before and after the changes (which is which: CURRENT), the
@@ -71,6 +71,7 @@ class Segment(NamedTuple):
 
     row: Array
     exp: Array
+    marked: Array  # whether, and how, the row changes
     lists: Array
     counts: Array
 
@@ -193,11 +194,20 @@ def order_changes(segment: Segment, column: int, time: int) -> None:
             lists[SORTING, size] = lists[CHANGES, i]
             size += 1
     sort_rows(lists, size, exp, column)
-    kept = 0
-    j = 0
-    for i in range(counts[FIRST], counts[END]):
+    kept = j = 0
+    first, last = counts[FIRST], counts[END] - 1
+    while last >= first and segment.marked[lists[now, last]]:
+        last -= 1
+    if size == 0 or last < first or exp[lists[SORTING, 0], column] >= exp[lists[now, last], column]:
+        # As a rule: what comes lasts longest.
+        for i in range(first, last + 1):
+            row = lists[now, i]
+            lists[following, kept] = row
+            kept += segment.marked[row] == 0
+        first = last + 1
+    for i in range(first, last + 1):
         row = lists[now, i]
-        if segment.row[row, MARKED]:
+        if segment.marked[row]:
             continue
         while j < size and exp[lists[SORTING, j], column] < exp[row, column]:
             lists[following, kept] = lists[SORTING, j]
@@ -306,7 +316,7 @@ def seed_flags(segment: Segment, places: Places, flag: int) -> int:
     """Flag and queue the tails (BEFORE) or heads (BEYOND) of the changed edges."""
     size = 0
     for edge in range(segment.counts[EDGES]):
-        if segment.row[places.edge[edge, ROW], MARKED] == 1:
+        if segment.marked[places.edge[edge, ROW]] == 1:
             place = places.edge[edge, SOURCE] if flag == BEFORE else places.edge[edge, TARGET]
             if places.place[place, FLAGS] & flag == 0:
                 places.place[place, FLAGS] |= flag
@@ -435,7 +445,7 @@ def list_lowered(segment: Segment, places: Places, automaton: Moves, lo_order: i
     size = 0
     for at in range(end - 1, first - 1, -1):
         row = segment.lists[lo_order, at]
-        if segment.row[row, MARKED]:
+        if segment.marked[row]:
             relation = segment.row[row, RELATION]
             moves = automaton.begin[relation + 1] - automaton.begin[relation]
             for move in range(moves):

@@ -29,7 +29,7 @@ from meander.kernels.closure import (
     Moves,
     Segment,
 )
-from meander.kernels.closure_flow import STAGED_EXP, STAGED_ROW, STAGED_SRC, STAGED_TRG
+from meander.kernels.closure_flow import NONE, ONE, STAGED_EXP, STAGED_ROW, STAGED_SRC, STAGED_TRG
 from meander.kernels.closure_matrix import (
     ALL,
     BASE,
@@ -281,19 +281,17 @@ def grow_matrix(
 
 
 @inner_kernel
-def list_gains(matrix: Matrix, place: int, begin: int) -> int:
-    """List the columns of a chunk in which a touched place has gained; returns how many."""
-    level, before, gains, touch = matrix.level, matrix.before, matrix.gains, matrix.place[place, TOUCH]
-    size = 0
-    for first in range(begin, begin + CHUNK, GROUP):
-        gained = False
-        for column in range(first, first + GROUP):
-            gained = gained | bool(level[place, column] > before[touch, column])
-        if gained:
-            for column in range(first, first + GROUP):
-                gains[size] = column
-                size += level[place, column] > before[touch, column]
-    return size
+def mark_gains(matrix: Matrix, place: int, touch: int, begin: int) -> None:
+    """Mark the columns of a chunk in which a touched place has gained."""
+    for i in range(CHUNK):
+        matrix.gains[i] = matrix.level[place, begin + i] > matrix.before[touch, begin + i]
+
+
+@inner_kernel
+def lowest_byte(word: np.uint64) -> int:
+    """Which byte of a word of ones and zeros, one a byte and not all zeros, is the lowest one."""
+    below = (word & (~word + ONE)) - ONE
+    return int((below & np.uint64(0x0101010101010101)) % np.uint64(255))
 
 
 @inner_kernel
@@ -355,6 +353,11 @@ def stage_matrix(
     nullable = automaton.settings[1] >= 0
     base, unit = counts[BASE], counts[UNIT]
     passed = (time - base) // unit
+    # The empty path's state has no places.
+    accepting = -1 if nullable else 0
+    for state in range(states):
+        accepting += automaton.accepting[state]
+    alone = accepting == 1
     at = 0
     for touch in range(counts[TOUCHED]):
         place = matrix.place[touch, LISTED]
@@ -364,17 +367,24 @@ def stage_matrix(
         for chunk in range(padded(matrix) // CHUNK):
             if matrix.dirty[place, IN_ALL] >> min(chunk, LAST_BIT) & 1 == 0:
                 continue
-            size = list_gains(matrix, place, chunk * CHUNK)
-            if at + 2 * size > staged.shape[0]:
+            if at + 2 * CHUNK > staged.shape[0]:
                 segment.counts[STAGED] = 0
                 return FULL_TABLE
-            for i in range(size):
-                column = matrix.gains[i]
-                source = matrix.column[column]
-                level, before, since = look_up(matrix, automaton, vertex, column, touch)
-                if level > before and not (nullable and source == vertex):
-                    row = last if before > passed else min(since - 1, last)
-                    at = stage_pair(staged, at, source, vertex, base + level * unit, row, last, split)
+            mark_gains(matrix, place, touch, chunk * CHUNK)
+            for group in range(CHUNK // GROUP):
+                gained = matrix.gains_by_group[group]
+                while gained != NONE:
+                    column = chunk * CHUNK + group * GROUP + lowest_byte(gained)
+                    gained &= gained - ONE
+                    source = matrix.column[column]
+                    if alone:
+                        level, before = int(matrix.level[place, column]), int(matrix.before[touch, column])
+                        since = int(matrix.since[touch, column])
+                    else:
+                        level, before, since = look_up(matrix, automaton, vertex, column, touch)
+                    if level > before and not (nullable and source == vertex):
+                        row = last if before > passed else min(since - 1, last)
+                        at = stage_pair(staged, at, source, vertex, base + level * unit, row, last, split)
     segment.counts[STAGED] = at
     return DONE
 

@@ -57,7 +57,7 @@ ALWAYS = 65_535  # the code of the empty path
 LATEST = 65_000  # the largest code of an edge
 NOT_YET = 65_535  # in `since`: not valid
 CHUNK = 64  # columns that are looked at together
-GROUP = 8  # of them are looked at together for answers
+GROUP = 8  # of them are looked at together for answers: one byte each
 LAST_BIT = 62  # of `dirty`: it stands for all chunks from there on
 ALL = -1  # all chunks
 
@@ -68,7 +68,8 @@ class Matrix(NamedTuple):
     level: Array
     before: Array
     since: Array
-    gains: Array  # columns of one chunk in which a place has gained
+    gains: Array  # by column of one chunk: whether a place has gained
+    gains_by_group: Array  # the same bytes, the first of each group the lowest
     place: Array
     dirty: Array  # by place: a bit for each chunk of columns that gained, since it was pushed from and in the segment
     edge: Array
@@ -225,7 +226,6 @@ def sweep_matrix(matrix: Matrix, states: int, now: int) -> bool:
     """
     counts, places = matrix.counts, matrix.place
     edges = columns = alive = 0
-    free = counts[FREE_COLUMN]
     for place in range(counts[PLACES]):
         places[place, ALIVE] = 0
     for place in range(counts[PLACES]):
@@ -243,19 +243,25 @@ def sweep_matrix(matrix: Matrix, states: int, now: int) -> bool:
                 before = edge
                 edges += 1
             edge = following
+    # No place is touched between two segments, so the room for what was before is free for what stays.
+    stays = matrix.before
+    for column in range(padded(matrix)):
+        stays[0, column] = 0
     for column in range(counts[COLUMNS]):
         vertex = matrix.column[column]
-        if vertex < 0 or places[matrix.number[vertex * states], ALIVE]:
-            columns += vertex >= 0
+        if vertex < 0:
+            continue
+        if places[matrix.number[vertex * states], ALIVE]:
+            stays[0, column] = ALWAYS
+            columns += 1
             continue
         matrix.column_of[vertex] = -1
         matrix.column[column] = -2 - counts[FREE_COLUMN]
         counts[FREE_COLUMN] = column
     for place in range(counts[PLACES]):
-        column = counts[FREE_COLUMN]
-        while column != free:
-            matrix.level[place, column] = 0
-            column = -2 - matrix.column[column]
+        for column in range(padded(matrix)):
+            level, most = matrix.level[place, column], stays[0, column]
+            matrix.level[place, column] = level if level < most else most
         if places[place, KEY] >= 0 and not places[place, ALIVE]:
             matrix.number[places[place, KEY]] = -1
             places[place, KEY] = -1
@@ -282,6 +288,13 @@ def link_edge(
     brought: int,
 ) -> bool:
     """Put a row, as read by a move, among the edges, and its ends among places and columns; False: no room."""
+    which = move - automaton.begin[segment.row[row, RELATION]]
+    edge = matrix.edge_of[row, which]
+    if edge >= 0:
+        # Its ends are there: what is swept away has no edges.
+        matrix.edge[edge, CODE] = code
+        matrix.edge[edge, BROUGHT] = brought
+        return True
     states = automaton.settings[0]
     inverse = automaton.moves[move, INVERSE]
     tail = segment.row[row, TRG] if inverse else segment.row[row, SRC]
@@ -296,17 +309,14 @@ def link_edge(
         if column < 0:
             return False
         matrix.level[source, column] = ALWAYS
-    which = move - automaton.begin[segment.row[row, RELATION]]
-    edge = matrix.edge_of[row, which]
+    edge = matrix_edge(matrix)
     if edge < 0:
-        edge = matrix_edge(matrix)
-        if edge < 0:
-            return False
-        matrix.edge_of[row, which] = edge
-        matrix.edge[edge, OWNER] = row * matrix.edge_of.shape[1] + which
-        matrix.edge[edge, TO] = target
-        matrix.edge[edge, NEXT] = matrix.place[source, FIRST_OUT]
-        matrix.place[source, FIRST_OUT] = edge
+        return False
+    matrix.edge_of[row, which] = edge
+    matrix.edge[edge, OWNER] = row * matrix.edge_of.shape[1] + which
+    matrix.edge[edge, TO] = target
+    matrix.edge[edge, NEXT] = matrix.place[source, FIRST_OUT]
+    matrix.place[source, FIRST_OUT] = edge
     matrix.edge[edge, CODE] = code
     matrix.edge[edge, BROUGHT] = brought
     return True

@@ -23,7 +23,6 @@ from meander.kernels.closure import (
     HI,
     KEPT_TO,
     LO,
-    MARKED,
     MOST_SEGMENT_ROWS,
     NEWLY_ASKED,
     NEXT_END,
@@ -95,11 +94,11 @@ def first_row(segment: Segment) -> int:
 @kernel
 def mark_row(segment: Segment, row: int, how: int) -> None:
     """Note that a row changes: 1 where that may move answers, 2 where it only lasts longer or shorter."""
-    if segment.row[row, MARKED] == 0:
+    if segment.marked[row] == 0:
         segment.lists[CHANGES, segment.counts[CHANGED]] = row
         segment.counts[CHANGED] += 1
-    if segment.row[row, MARKED] != 1:
-        segment.row[row, MARKED] = how
+    if segment.marked[row] != 1:
+        segment.marked[row] = how
 
 
 @kernel
@@ -153,7 +152,7 @@ def take_growth(
         elif rows.op[at] > 0:
             row, exp = found[at], rows.exp[at]
             bound = min(bound, exp)
-            if segment.row[row, MARKED] == 0:
+            if segment.marked[row] == 0:
                 held = segment.exp[row, HI] > time
                 segment.exp[row, LO] = segment.exp[row, HI] if held else 0
                 segment.row[row, SINCE] = -1 if held else at - begin
@@ -343,7 +342,7 @@ def finish_step(segment: Segment, cursor: Array) -> None:
             segment.exp[row, LO] = segment.exp[row, HI]
         else:
             segment.exp[row, HI] = segment.exp[row, LO]
-        segment.row[row, MARKED] = 0
+        segment.marked[row] = 0
         segment.row[row, SINCE] = -1
     counts[CHANGED] = 0
     for i in range(counts[NEWLY_ASKED]):
