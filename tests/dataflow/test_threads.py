@@ -261,6 +261,27 @@ def test_where_a_part_fails_the_answers_of_those_before_are_handed_out(
     assert not dataflow.begun
 
 
+def test_what_was_answered_is_handed_out_before_an_error_of_the_caller(small_parts: list[str]) -> None:
+    """Of five chunks the last has an edge that comes too late, and no place to write that to."""
+
+    def fail(rejects: Any) -> None:
+        raise OSError("the disk is full")
+
+    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=2)
+    found: list[dict[str, Any]] = []
+    chunks = chunks_of([*EDGES[:120], (1, "a", 2, 0)])
+    with pytest.raises(OSError, match="the disk is full"):
+        found.extend(
+            one
+            for _, answers in run_local(dataflow, {"s": chunks}, live=False, reject=fail)
+            for one in as_dicts(answers)
+        )
+    ran = run_local(dataflow_of(CLOSURE, path_operator="closure"), {"s": chunks_of(EDGES[:120])})
+    expected = [one for _, answers in ran for one in as_dicts(answers)]
+    assert sorted(map(repr, found)) == sorted(repr(one) for one in expected if one["ts"] <= dataflow.time)
+    assert dataflow.time == EDGES[119][3]
+
+
 @pytest.mark.parametrize("live", [True, False])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_a_broken_source_gave_before_is_answered_and_then_the_error_is_raised(

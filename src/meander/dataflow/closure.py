@@ -81,7 +81,7 @@ from meander.physical.plan import PathOp
 LEAST_PLACES = 256
 LEAST_EDGES = 256
 LEAST_STAGED = 1024
-PLENTY = 1 << 17
+PLENTY = 1 << 17  # answers of one share to one part, of those that are usual
 MOST_LEVELS = 1 << 24  # by place and root; each takes six bytes
 
 # By name: type, columns.
@@ -114,8 +114,8 @@ class Changed(NamedTuple):
     known: int  # of so many rows of the window's graph the walk of the batch before knows all
     edges: Array  # the rows of the window's graph after those: as in `Segment.row`
     expiries: Array  # of the same: the expiry before the batch
-    valid: Array  # the rows among these that are input edges, by expiry
-    asked: Array  # the rows of the demand, by source
+    valid: Array  # where nothing is known: the rows among these that are input edges, by expiry
+    asked: Array  # where nothing is known: the rows of the demand, by source
     upto: int
     capacity: int  # all vertices are below
     version: int  # of what may be known from before: see `ClosureOperator.version`
@@ -225,14 +225,12 @@ class ClosureShare:
     def reserve_output(self, slot: int) -> None:
         """Room for as much as any batch has needed so far, where the budget has it to spare."""
         most = max(out.ts.size for out in self.outs)
-        size = most * sum(column.itemsize for column in NO_ROWS)
-        if self.outs[slot].ts.size < most and self.store.budget.has_room(size):
+        if self.outs[slot].ts.size < most and self._may_spare(most):
             self.outs[slot] = more_rows(NO_ROWS, most, self.store, f"{self.prefix}output {slot}")
 
-    def _plenty(self) -> int:
-        """So many answers that there is room for nearly all parts; 0 where the budget has not so much to spare."""
-        size = PLENTY * sum(column.itemsize for column in NO_ROWS)
-        return PLENTY if self.store.budget.has_room(10 * size) else 0
+    def _may_spare(self, answers: int) -> bool:
+        """Whether room for so many answers is little beside what the budget has left."""
+        return self.store.budget.has_room(10 * answers * sum(column.itemsize for column in NO_ROWS))
 
     def walk(self, changed: Changed) -> Walked:
         """What the batch changes for this share's roots."""
@@ -266,7 +264,8 @@ class ClosureShare:
                 roots = int(counts[COLUMNS]) if counts[READY] else -1
                 return Walked(first_rows(out, int(cursor[OUT])), int(self.segment.counts[UNASKED]), roots)
             if status == FULL_OUTPUT:
-                length = max(2 * out.ts.size, self._plenty()) + self._get("staged").shape[0]
+                least = PLENTY if self._may_spare(PLENTY) else 0
+                length = max(2 * out.ts.size, least) + self._get("staged").shape[0]
                 out = more_rows(out, length, self.store, f"{self.prefix}output {changed.slot}")
                 self.outs[changed.slot] = out
             elif status == FULL_SCRATCH:
@@ -484,6 +483,7 @@ class ClosureOperator:
         for share in self.shares:
             share.reserve_output(changed.slot)
         walks = [self.team.start(partial(share.walk, changed), lane=share) for share in self.shares]
+        self.known, self.known_version = changed.known + changed.expiries.size, changed.version
         return partial(self._finish, walks)
 
     def _finish(self, walks: Sequence[Task[Walked]]) -> list[Rows]:
@@ -506,7 +506,6 @@ class ClosureOperator:
         total = int(graph.counts[ROWS])
         # With a demand all is said anew: what is asked for no more is not told to a walk.
         known = self.known if self.version == self.known_version and self.demanded < 0 else 0
-        self.known, self.known_version = total, self.version
         expiries = np.zeros(total - known, np.int64)
         valid = asked = np.zeros(0, np.int64)
         if known == 0:

@@ -32,7 +32,7 @@ from meander.dataflow.state import Array, Budget, Store
 from meander.dataflow.threads import Team
 from meander.dataflow.union import UnionOperator
 from meander.dataflow.vertices import Vertices
-from meander.errors import ArgumentError, MeanderError, StateError
+from meander.errors import ArgumentError, StateError
 from meander.kernels.graph import Rows
 from meander.kernels.pattern import KeyedRows, MergedRows
 from meander.physical.plan import (
@@ -249,14 +249,15 @@ class Dataflow:
         worked at then, and their answers are handed out with that batch. Where a part fails, the answers of those
         before it are handed out first.
         """
-        failed: MeanderError | None = None
+        times = self._times(edges, upto)
+        failed: Exception | None = None
         try:
-            for part, bound in self._cut(edges, upto):
+            for part, bound in self._parts(edges, times, upto):
                 # What the parts that are not finished have used is not given back.
                 horizon = self.begun[0].span[0] - 1 if self.begun else self.time
                 try:
                     self.begun.append(self._take(part, bound, horizon))
-                except MeanderError as error:
+                except Exception as error:
                     failed = error
                     break
                 keep = self.ahead if self.begun[-1].later.keys() >= self.handed_out else 0
@@ -271,20 +272,28 @@ class Dataflow:
         if failed is not None:
             raise failed
 
-    def _cut(self, edges: Mapping[str, Edges], upto: int | None) -> Iterator[tuple[dict[str, Edges], int]]:
-        """The batch in parts, each with the time up to which it goes: between two instants, so that a part is a
-        batch like any other."""
-        if upto is None:
-            return
-        times = np.sort(
+    def _times(self, edges: Mapping[str, Edges], upto: int | None) -> Array:
+        """The times of the edges, in order, if they may come now."""
+        times: Array = np.sort(
             np.concatenate([np.zeros(0, np.int64), *(one.ts for one in edges.values())]), kind="stable"
         )
-        if upto < self.time or (times.size and not self.time <= times[0] <= times[-1] <= upto):
+        if upto is not None and (
+            upto < self.time or (times.size and not self.time <= times[0] <= times[-1] <= upto)
+        ):
             given = f"edges from {times[0]} to {times[-1]}" if times.size else "no edges"
             raise StateError(
                 f"{given} and time up to {upto} cannot follow the time {self.time} that is reached\n"
                 "hint: Ingest puts edges in order"
             )
+        return times
+
+    def _parts(
+        self, edges: Mapping[str, Edges], times: Array, upto: int | None
+    ) -> Iterator[tuple[dict[str, Edges], int]]:
+        """The batch in parts, each with the time up to which it goes: between two instants, so that a part is a
+        batch like any other."""
+        if upto is None:
+            return
         deletions = self._deletions(edges)
         position = 0
         taken = dict.fromkeys(edges, 0)

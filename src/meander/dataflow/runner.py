@@ -3,7 +3,8 @@
 Of several streams the one whose clock is furthest behind is read next, so that little waits for the others. Where
 no source can keep its reader waiting, as files cannot, the answers of a batch need not be there before more is read
 (see `Dataflow.process`). Where a source breaks, what it gave before is processed as far as all streams have come, and
-then the error is raised: no answer is made from half of what it needs.
+then the error is raised: no answer is made from half of what it needs. Any other error is raised once the answers to
+what was processed before are handed out.
 """
 
 from __future__ import annotations
@@ -54,10 +55,13 @@ def run_local(
                 if count:
                     reached[name] = max(reached[name], int(edges.ts.max()))
                     rejects = rejects + ingest.push(name, edges)
+            if rejects:
+                reject(rejects)
         except InputError as error:
             broken = error
-        if rejects:
-            reject(rejects)
+        except Exception:
+            yield from dataflow.process({}, None)
+            raise
         more = not live and bool(reading) and broken is None
         yield from dataflow.process(*ingest.release(), more=more)
         note(dataflow, count, len(rejects))

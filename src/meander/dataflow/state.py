@@ -2,7 +2,7 @@
 
 A `Store` owns the arrays of one operator. They are plain NumPy arrays, or views of files in a folder, so
 that another process can open them and go on. A snapshot is a copy of them; restoring puts a copy back.
-Operators keep no other state: what is not in the store is gone at the next batch.
+Operators keep no other state, but what can be rebuilt.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Store:
     ) -> Array:
         """A new array under `name`, all `fill`; two-dimensional where `width` is given.
 
-        A `scratch` array counts as memory, but holds nothing between two batches and is in no snapshot.
+        A `scratch` array counts as memory, but holds nothing that cannot be rebuilt and is in no snapshot.
         """
         shape = (length,) if width is None else (length, width)
         with self.lock:
