@@ -164,7 +164,6 @@ class ClosureShare:
         self._array("slots", 1, np.int64)
         self._array("cursor", CURSOR, np.int64)
         self._empty_matrix()
-        self._array("gains", CHUNK, np.uint8)
         self._array("edge_of", 0, np.int32, max(1, int(np.diff(moves.begin).max(initial=0))))
         self._array("matrix number", 0, np.int32)
         self._array("column_of", 0, np.int32)
@@ -199,8 +198,6 @@ class ClosureShare:
             get("level"),
             get("before"),
             get("since"),
-            get("gains"),
-            get("gains").view("<u8"),
             get("matrix place"),
             get("dirty"),
             get("matrix edge"),

@@ -23,7 +23,7 @@ from math import gcd
 from typing import NamedTuple
 
 from meander.kernels.graph import DONE, FULL_SCRATCH, ROWS, Graph, find_row, mix
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, kernel, unsigned
 from meander.kernels.paths import is_root
 from meander.kernels.pattern import MergedRows
 
@@ -201,9 +201,9 @@ def order_changes(segment: Segment, column: int, time: int) -> None:
     if size == 0 or last < first or exp[lists[SORTING, 0], column] >= exp[lists[now, last], column]:
         # As a rule: what comes lasts longest.
         for i in range(first, last + 1):
-            row = lists[now, i]
-            lists[following, kept] = row
-            kept += segment.marked[row] == 0
+            row = lists[now, unsigned(i)]
+            lists[following, unsigned(kept)] = row
+            kept += segment.marked[unsigned(row)] == 0
         first = last + 1
     for i in range(first, last + 1):
         row = lists[now, i]
@@ -235,7 +235,7 @@ def stamp_demand(segment: Segment, demand: Demand) -> None:
 @kernel
 def is_own(roots: Array, share: Array, vertex: int) -> bool:
     """Whether this share of the roots has the vertex: ends of edges are often numbered in turns, so it is mixed."""
-    return mix(vertex, 0, 0) % share[1] == share[0] and is_root(roots, vertex)
+    return (mix(vertex, 0, 0) & 0xFFFF) * share[1] >> 16 == share[0] and is_root(roots, vertex)
 
 
 @kernel

@@ -59,7 +59,7 @@ from meander.kernels.closure import (
     Segment,
 )
 from meander.kernels.graph import DONE, FULL_OUTPUT
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, kernel, lowest_bit
 
 BOTH = 2 * WORDS
 # In `Bits.have`, after the words by `hi` and by `lo`, for answer places: bits whose level is settled, and bits of
@@ -83,30 +83,6 @@ class Bits(NamedTuple):
     fresh: Array
     timed: Array  # by answer place and bit: the row of the segment that brought the answer
     asked: Array  # by answer place; empty where there is no demand
-
-
-@kernel
-def lowest_bit(word: np.uint64) -> int:
-    """Which bit of a word, that is not zero, is its lowest."""
-    bit = 0
-    if word & np.uint64(0xFFFFFFFF) == NONE:
-        bit += 32
-        word >>= np.uint64(32)
-    if word & np.uint64(0xFFFF) == NONE:
-        bit += 16
-        word >>= np.uint64(16)
-    if word & np.uint64(0xFF) == NONE:
-        bit += 8
-        word >>= np.uint64(8)
-    if word & np.uint64(0xF) == NONE:
-        bit += 4
-        word >>= np.uint64(4)
-    if word & np.uint64(0x3) == NONE:
-        bit += 2
-        word >>= np.uint64(2)
-    if word & ONE == NONE:
-        bit += 1
-    return bit
 
 
 @kernel

@@ -38,7 +38,6 @@ from meander.kernels.closure_matrix import (
     CODE,
     FIRST_OUT,
     FRESH,
-    GROUP,
     IN_ALL,
     KEY,
     LAST_BIT,
@@ -64,7 +63,7 @@ from meander.kernels.closure_matrix import (
     sweep_matrix,
 )
 from meander.kernels.graph import DONE, FULL_SCRATCH, FULL_TABLE, UNUSABLE
-from meander.kernels.jit import Array, inner_kernel, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel, lowest_bit, unsigned
 
 
 @inner_kernel
@@ -79,10 +78,12 @@ def touch_place(matrix: Matrix, place: int, now: int) -> int:
         matrix.dirty[place, IN_ALL] = 0
         matrix.place[touch, LISTED] = place
         passed, zero, not_yet = np.uint16(now), np.uint16(0), np.uint16(NOT_YET)
-        for column in range(padded(matrix)):
+        row = unsigned(touch)
+        for i in range(padded(matrix)):
+            column = unsigned(i)
             level = matrix.level[place, column]
-            matrix.before[touch, column] = level
-            matrix.since[touch, column] = zero if level > passed else not_yet
+            matrix.before[row, column] = level
+            matrix.since[row, column] = zero if level > passed else not_yet
     return touch
 
 
@@ -93,7 +94,7 @@ def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, time
     `timed`: keep what was before the segment, and the rows that bring pairs.
     """
     place, level, since = matrix.place, matrix.level, matrix.since
-    target, brought = matrix.edge[edge, TO], matrix.edge[edge, BROUGHT]
+    target, brought = unsigned(matrix.edge[edge, TO]), matrix.edge[edge, BROUGHT]
     if source == target:
         return 0
     limit, passed, row = np.uint16(matrix.edge[edge, CODE]), np.uint16(now), np.uint16(brought)
@@ -109,29 +110,33 @@ def push_edge(matrix: Matrix, source: int, edge: int, dirty: int, now: int, time
         more = False
         if timed and to < 0:
             for i in range(CHUNK):
-                given = level[source, begin + i]
+                column = unsigned(begin + i)
+                given = level[source, column]
                 given = given if given < limit else limit
-                held = level[target, begin + i]
+                held = level[target, column]
                 held = held if held > passed else passed
                 more = more | bool(given > held)
             if not more:
                 continue
             to = touch_place(matrix, target, now)
         for i in range(CHUNK):
-            given = level[source, begin + i]
+            column = unsigned(begin + i)
+            given = level[source, column]
             given = given if given < limit else limit
-            held = level[target, begin + i]
+            held = level[target, column]
             least = held if held > passed else passed
             more = more | bool(given > least)
-            level[target, begin + i] = given if given > least else held
+            level[target, column] = given if given > least else held
         if dating:
             earlier = False
+            given_by, taken_by = unsigned(at), unsigned(to)
             for i in range(CHUNK):
-                when = since[at, begin + i]
+                column = unsigned(begin + i)
+                when = since[given_by, column]
                 when = when if when > row else row
-                known = since[to, begin + i]
+                known = since[taken_by, column]
                 earlier = earlier | bool(when < known)
-                since[to, begin + i] = when if when < known else known
+                since[taken_by, column] = when if when < known else known
             if earlier:
                 more = True
                 place[target, FRESH] = 1
@@ -148,7 +153,7 @@ def queue_place(matrix: Matrix, place: int, gained: int, tail: int) -> bool:
     if matrix.place[place, WAITS]:
         return False
     matrix.place[place, WAITS] = 1
-    matrix.place[tail, QUEUE] = place
+    matrix.place[unsigned(tail), QUEUE] = place
     return True
 
 
@@ -159,7 +164,7 @@ def push_on(matrix: Matrix, now: int, size: int, timed: bool) -> None:
     ring = place.shape[0]
     head, tail = 0, (0 if size == ring else size)
     while size > 0:
-        source = place[head, QUEUE]
+        source = unsigned(place[unsigned(head), QUEUE])
         head += 1
         if head == ring:
             head = 0
@@ -167,21 +172,21 @@ def push_on(matrix: Matrix, now: int, size: int, timed: bool) -> None:
         place[source, WAITS] = 0
         dirty = matrix.dirty[source, LATELY]
         matrix.dirty[source, LATELY] = 0
-        before = -1
-        edge = place[source, FIRST_OUT]
-        while edge >= 0:
+        before = np.int64(-1)
+        following = place[source, FIRST_OUT]
+        while following >= 0:
+            edge = unsigned(following)
             following = edges[edge, NEXT]
             if edges[edge, CODE] <= now:
                 drop_edge(matrix, source, before, edge)
             else:
-                before = edge
+                before = np.int64(edge)
                 gained = push_edge(matrix, source, edge, dirty, now, timed)
-                if gained and queue_place(matrix, edges[edge, TO], gained, tail):
+                if gained and queue_place(matrix, unsigned(edges[edge, TO]), gained, tail):
                     tail += 1
                     if tail == ring:
                         tail = 0
                     size += 1
-            edge = following
 
 
 @kernel
@@ -228,12 +233,12 @@ def start_row(
     relation = segment.row[row, RELATION]
     for move in range(automaton.begin[relation], automaton.begin[relation + 1]):
         tail = segment.row[row, TRG] if automaton.moves[move, INVERSE] else segment.row[row, SRC]
-        source = matrix.number[tail * states + automaton.moves[move, FROM]]
+        source = unsigned(matrix.number[tail * states + automaton.moves[move, FROM]])
         if timed:
             touch_place(matrix, source, now)
-        edge = matrix.edge_of[row, move - automaton.begin[relation]]
+        edge = unsigned(matrix.edge_of[row, move - automaton.begin[relation]])
         gained = push_edge(matrix, source, edge, ALL, now, timed)
-        if gained and queue_place(matrix, matrix.edge[edge, TO], gained, size):
+        if gained and queue_place(matrix, unsigned(matrix.edge[edge, TO]), gained, size):
             size += 1
     return size
 
@@ -243,10 +248,10 @@ def link_changes(segment: Segment, matrix: Matrix, automaton: Moves, roots: Arra
     """Put the segment's rows among the edges; False: no room."""
     base, unit = matrix.counts[BASE], matrix.counts[UNIT]
     for i in range(segment.counts[CHANGED]):
-        row = segment.lists[CHANGES, i]
-        relation = segment.row[row, RELATION]
+        row = unsigned(segment.lists[CHANGES, unsigned(i)])
+        relation = unsigned(segment.row[row, RELATION])
         code = (segment.exp[row, HI] - base) // unit
-        for move in range(automaton.begin[relation], automaton.begin[relation + 1]):
+        for move in range(automaton.begin[relation], automaton.begin[relation + unsigned(1)]):
             if not link_edge(
                 segment, matrix, automaton, roots, share, row, move, code, segment.row[row, SINCE] + 1
             ):
@@ -281,17 +286,14 @@ def grow_matrix(
 
 
 @inner_kernel
-def mark_gains(matrix: Matrix, place: int, touch: int, begin: int) -> None:
-    """Mark the columns of a chunk in which a touched place has gained."""
+def gained_columns(matrix: Matrix, place: int, touch: int, begin: int) -> np.uint64:
+    """The columns of a chunk in which a touched place has gained: a bit for each."""
+    gained = NONE
     for i in range(CHUNK):
-        matrix.gains[i] = matrix.level[place, begin + i] > matrix.before[touch, begin + i]
-
-
-@inner_kernel
-def lowest_byte(word: np.uint64) -> int:
-    """Which byte of a word of ones and zeros, one a byte and not all zeros, is the lowest one."""
-    below = (word & (~word + ONE)) - ONE
-    return int((below & np.uint64(0x0101010101010101)) % np.uint64(255))
+        column = unsigned(begin + i)
+        more = matrix.level[place, column] > matrix.before[touch, column]
+        gained |= np.uint64(more) << np.uint64(i)
+    return gained
 
 
 @inner_kernel
@@ -319,21 +321,23 @@ def look_up(matrix: Matrix, automaton: Moves, vertex: int, column: int, first: i
 
 
 @inner_kernel
+def put_pair(staged: Array, at: int, source: int, target: int, exp: int, row: int) -> None:
+    to = unsigned(at)
+    staged[to, STAGED_SRC] = source
+    staged[to, STAGED_TRG] = target
+    staged[to, STAGED_ROW] = row
+    staged[to, STAGED_EXP] = exp
+
+
+@inner_kernel
 def stage_pair(
     staged: Array, at: int, source: int, target: int, exp: int, row: int, last: int, split: int
 ) -> int:
     """Stage an answer, in two where it must be split; returns where the next one goes (see `finish_block`)."""
-    staged[at, STAGED_SRC] = source
-    staged[at, STAGED_TRG] = target
-    staged[at, STAGED_ROW] = row
-    staged[at, STAGED_EXP] = exp
     if row < last and 0 < split < exp:
-        staged[at, STAGED_EXP] = split
-        at += 1
-        staged[at, STAGED_SRC] = source
-        staged[at, STAGED_TRG] = target
-        staged[at, STAGED_ROW] = last
-        staged[at, STAGED_EXP] = exp
+        put_pair(staged, at, source, target, split, row)
+        at, row = at + 1, last
+    put_pair(staged, at, source, target, exp, row)
     return at + 1
 
 
@@ -359,8 +363,8 @@ def stage_matrix(
         accepting += automaton.accepting[state]
     alone = accepting == 1
     at = 0
-    for touch in range(counts[TOUCHED]):
-        place = matrix.place[touch, LISTED]
+    for one in range(counts[TOUCHED]):
+        touch, place = unsigned(one), unsigned(matrix.place[one, LISTED])
         vertex, state = divmod(matrix.place[place, KEY], states)
         if not automaton.accepting[state]:
             continue
@@ -370,21 +374,19 @@ def stage_matrix(
             if at + 2 * CHUNK > staged.shape[0]:
                 segment.counts[STAGED] = 0
                 return FULL_TABLE
-            mark_gains(matrix, place, touch, chunk * CHUNK)
-            for group in range(CHUNK // GROUP):
-                gained = matrix.gains_by_group[group]
-                while gained != NONE:
-                    column = chunk * CHUNK + group * GROUP + lowest_byte(gained)
-                    gained &= gained - ONE
-                    source = matrix.column[column]
-                    if alone:
-                        level, before = int(matrix.level[place, column]), int(matrix.before[touch, column])
-                        since = int(matrix.since[touch, column])
-                    else:
-                        level, before, since = look_up(matrix, automaton, vertex, column, touch)
-                    if level > before and not (nullable and source == vertex):
-                        row = last if before > passed else min(since - 1, last)
-                        at = stage_pair(staged, at, source, vertex, base + level * unit, row, last, split)
+            gained = gained_columns(matrix, place, touch, chunk * CHUNK)
+            while gained != NONE:
+                column = unsigned(chunk * CHUNK + lowest_bit(gained))
+                gained &= gained - ONE
+                source = matrix.column[column]
+                if alone:
+                    level, before = int(matrix.level[place, column]), int(matrix.before[touch, column])
+                    since = int(matrix.since[touch, column])
+                else:
+                    level, before, since = look_up(matrix, automaton, vertex, column, one)
+                if level > before and not (nullable and source == vertex):
+                    row = last if before > passed else min(since - 1, last)
+                    at = stage_pair(staged, at, source, vertex, base + level * unit, row, last, split)
     segment.counts[STAGED] = at
     return DONE
 

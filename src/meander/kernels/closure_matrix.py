@@ -16,6 +16,8 @@ from __future__ import annotations
 from math import gcd
 from typing import NamedTuple
 
+import numpy as np
+
 from meander.kernels.closure import (
     CHANGED,
     CHANGES,
@@ -34,7 +36,7 @@ from meander.kernels.closure import (
     Segment,
     is_own,
 )
-from meander.kernels.jit import Array, inner_kernel, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel, unsigned
 
 # Places in `Matrix.counts`.
 READY, PLACES, COLUMNS, EDGES, FREE_PLACE, FREE_COLUMN, FREE_EDGE, TOUCHED, BASE, UNIT, SHORT, OFF = range(12)
@@ -57,7 +59,6 @@ ALWAYS = 65_535  # the code of the empty path
 LATEST = 65_000  # the largest code of an edge
 NOT_YET = 65_535  # in `since`: not valid
 CHUNK = 64  # columns that are looked at together
-GROUP = 8  # of them are looked at together for answers: one byte each
 LAST_BIT = 62  # of `dirty`: it stands for all chunks from there on
 ALL = -1  # all chunks
 
@@ -68,8 +69,6 @@ class Matrix(NamedTuple):
     level: Array
     before: Array
     since: Array
-    gains: Array  # by column of one chunk: whether a place has gained
-    gains_by_group: Array  # the same bytes, the first of each group the lowest
     place: Array
     dirty: Array  # by place: a bit for each chunk of columns that gained, since it was pushed from and in the segment
     edge: Array
@@ -150,7 +149,7 @@ def fits_unit(segment: Segment, matrix: Matrix) -> bool:
 def matrix_place(matrix: Matrix, key: int) -> int:
     """The place of a (vertex, state) pair; -1 where there is no room for a new one."""
     counts = matrix.counts
-    place = matrix.number[key]
+    place = matrix.number[unsigned(key)]
     if place >= 0:
         return place
     place = counts[FREE_PLACE]
@@ -207,7 +206,7 @@ def matrix_edge(matrix: Matrix) -> int:
 
 
 @inner_kernel
-def drop_edge(matrix: Matrix, source: int, before: int, edge: int) -> None:
+def drop_edge(matrix: Matrix, source: int, before: int | np.int64, edge: int) -> None:
     """Take an expired edge out of its source's list; `before` is the one before it there, or -1."""
     if before < 0:
         matrix.place[source, FIRST_OUT] = matrix.edge[edge, NEXT]
@@ -259,9 +258,11 @@ def sweep_matrix(matrix: Matrix, states: int, now: int) -> bool:
         matrix.column[column] = -2 - counts[FREE_COLUMN]
         counts[FREE_COLUMN] = column
     for place in range(counts[PLACES]):
-        for column in range(padded(matrix)):
-            level, most = matrix.level[place, column], stays[0, column]
-            matrix.level[place, column] = level if level < most else most
+        row = unsigned(place)
+        for i in range(padded(matrix)):
+            column = unsigned(i)
+            level, most = matrix.level[row, column], stays[0, column]
+            matrix.level[row, column] = level if level < most else most
         if places[place, KEY] >= 0 and not places[place, ALIVE]:
             matrix.number[places[place, KEY]] = -1
             places[place, KEY] = -1
@@ -288,12 +289,12 @@ def link_edge(
     brought: int,
 ) -> bool:
     """Put a row, as read by a move, among the edges, and its ends among places and columns; False: no room."""
-    which = move - automaton.begin[segment.row[row, RELATION]]
+    which = unsigned(move - automaton.begin[segment.row[row, RELATION]])
     edge = matrix.edge_of[row, which]
     if edge >= 0:
         # Its ends are there: what is swept away has no edges.
-        matrix.edge[edge, CODE] = code
-        matrix.edge[edge, BROUGHT] = brought
+        matrix.edge[unsigned(edge), CODE] = code
+        matrix.edge[unsigned(edge), BROUGHT] = brought
         return True
     states = automaton.settings[0]
     inverse = automaton.moves[move, INVERSE]
@@ -312,11 +313,12 @@ def link_edge(
     edge = matrix_edge(matrix)
     if edge < 0:
         return False
+    at, begin = unsigned(edge), unsigned(source)
     matrix.edge_of[row, which] = edge
-    matrix.edge[edge, OWNER] = row * matrix.edge_of.shape[1] + which
-    matrix.edge[edge, TO] = target
-    matrix.edge[edge, NEXT] = matrix.place[source, FIRST_OUT]
-    matrix.place[source, FIRST_OUT] = edge
-    matrix.edge[edge, CODE] = code
-    matrix.edge[edge, BROUGHT] = brought
+    matrix.edge[at, OWNER] = np.int64(row) * matrix.edge_of.shape[1] + np.int64(which)
+    matrix.edge[at, TO] = target
+    matrix.edge[at, NEXT] = matrix.place[begin, FIRST_OUT]
+    matrix.place[begin, FIRST_OUT] = edge
+    matrix.edge[at, CODE] = code
+    matrix.edge[at, BROUGHT] = brought
     return True

@@ -58,7 +58,7 @@ from meander.kernels.closure_growth import (
 )
 from meander.kernels.closure_matrix import OFF, READY, Matrix
 from meander.kernels.graph import DONE, FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, UNUSABLE, Rows
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, kernel, unsigned
 from meander.kernels.paths import is_root
 from meander.kernels.pattern import FOREVER, MergedRows
 
@@ -314,21 +314,23 @@ def hand_out(
             out.exp[base + i] = staged[i, STAGED_EXP]
             out.op[base + i] = -1
         return
-    begin, total = cursor[NEXT_ROW], cursor[LAST] - cursor[NEXT_ROW] + 1
+    times, total = rows.ts[cursor[NEXT_ROW] :], cursor[LAST] - cursor[NEXT_ROW] + 1
     for row in range(total + 1):
         slots[row] = 0
     for i in range(size):
-        slots[staged[i, STAGED_ROW] + 1] += 1
+        slots[unsigned(staged[unsigned(i), STAGED_ROW] + 1)] += 1
+    slots[0] = base
     for row in range(total):
         slots[row + 1] += slots[row]
     for i in range(size):
-        row = staged[i, STAGED_ROW]
-        at = base + slots[row]
+        one = unsigned(i)
+        row = unsigned(staged[one, STAGED_ROW])
+        at = unsigned(slots[row])
         slots[row] += 1
-        out.src[at] = staged[i, STAGED_SRC]
-        out.trg[at] = staged[i, STAGED_TRG]
-        out.ts[at] = rows.ts[begin + row]
-        out.exp[at] = staged[i, STAGED_EXP] if by_level else FOREVER
+        out.src[at] = staged[one, STAGED_SRC]
+        out.trg[at] = staged[one, STAGED_TRG]
+        out.ts[at] = times[row]
+        out.exp[at] = staged[one, STAGED_EXP] if by_level else FOREVER
         out.op[at] = 1
 
 

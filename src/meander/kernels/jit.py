@@ -4,6 +4,9 @@ Kernels are compiled on first use and kept in the user's cache folder (or `NUMBA
 the file of a kernel when it decides whether what it kept is still right, but kernels call kernels of other
 files: so the folder is named after the text of all of them. Kernels release the GIL and do not check bounds.
 With `NUMBA_DISABLE_JIT=1` they run as plain Python with the same result.
+
+Numba takes a negative index from the end, as Python does, and so tests every index. One that is `unsigned` is not
+tested: the loops over all answers and all edges take a fourth less time with these, and some take half.
 """
 
 from __future__ import annotations
@@ -16,9 +19,12 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
 
 Array = np.ndarray[Any, Any]
 F = TypeVar("F", bound=Callable[..., Any])
+unsigned: Any = np.uint64
 
 
 def _cache_folder() -> str:
@@ -53,4 +59,27 @@ def inner_kernel(function: F) -> F:
     A call hands on each column of each table, some hundred words: too much for what is called once a row.
     """
     compiled: F = numba.njit(forceinline=True, **_SETTINGS)(function)
+    return compiled
+
+
+def lowest_bit(word: Any) -> int:
+    """Which bit of a word that is not zero is its lowest: one instruction, where it is compiled."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+def _count_zeros(_context: Any, _word: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, 1))
+
+    return types.int64(types.uint64), generate
+
+
+_trailing_zeros: Any = intrinsic(_count_zeros)
+
+
+@overload(lowest_bit)
+def _lowest_bit(word: Any) -> Any:
+    def compiled(word: Any) -> Any:
+        return _trailing_zeros(word)
+
     return compiled

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from meander.kernels.graph import Rows
 from meander.kernels.interning import KIND, LENGTH, START, Names
-from meander.kernels.jit import Array, inner_kernel, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel, unsigned
 
 
 class NamedRows(NamedTuple):
@@ -39,15 +39,15 @@ def end_run(ts: Array, begin: int, other: Array, at: int, least: int) -> int:
 @inner_kernel
 def copy_rows(rows: Rows, begin: int, end: int, out: Rows, at: int) -> None:
     for i in range(end - begin):
-        out.src[at + i] = rows.src[begin + i]
+        out.src[unsigned(at + i)] = rows.src[unsigned(begin + i)]
     for i in range(end - begin):
-        out.trg[at + i] = rows.trg[begin + i]
+        out.trg[unsigned(at + i)] = rows.trg[unsigned(begin + i)]
     for i in range(end - begin):
-        out.ts[at + i] = rows.ts[begin + i]
+        out.ts[unsigned(at + i)] = rows.ts[unsigned(begin + i)]
     for i in range(end - begin):
-        out.exp[at + i] = rows.exp[begin + i]
+        out.exp[unsigned(at + i)] = rows.exp[unsigned(begin + i)]
     for i in range(end - begin):
-        out.op[at + i] = rows.op[begin + i]
+        out.op[unsigned(at + i)] = rows.op[unsigned(begin + i)]
 
 
 @kernel
@@ -67,17 +67,19 @@ def merge_rows(first: Rows, second: Rows, out: Rows) -> None:
 def copy_named(rows: Rows, begin: int, end: int, names: Names, none: int, out: NamedRows, at: int) -> None:
     span = names.span
     for i in range(end - begin):
-        src, trg = rows.src[begin + i], rows.trg[begin + i]
-        out.src_start[at + i] = span[src, START]
-        out.src_end[at + i] = span[src, START] + span[src, LENGTH]
-        out.src_kind[at + i] = span[src, KIND]
-        out.trg_start[at + i] = span[trg, START]
-        out.trg_end[at + i] = span[trg, START] + span[trg, LENGTH]
-        out.trg_kind[at + i] = span[trg, KIND]
+        row, to = unsigned(begin + i), unsigned(at + i)
+        src, trg = unsigned(rows.src[row]), unsigned(rows.trg[row])
+        out.src_start[to] = span[src, START]
+        out.src_end[to] = span[src, START] + span[src, LENGTH]
+        out.src_kind[to] = span[src, KIND]
+        out.trg_start[to] = span[trg, START]
+        out.trg_end[to] = span[trg, START] + span[trg, LENGTH]
+        out.trg_kind[to] = span[trg, KIND]
     for i in range(end - begin):
-        out.ts[at + i] = rows.ts[begin + i]
-        out.exp[at + i] = none if rows.op[begin + i] < 0 else rows.exp[begin + i]
-        out.op[at + i] = rows.op[begin + i]
+        row, to = unsigned(begin + i), unsigned(at + i)
+        out.ts[to] = rows.ts[row]
+        out.exp[to] = none if rows.op[row] < 0 else rows.exp[row]
+        out.op[to] = rows.op[row]
 
 
 @kernel
