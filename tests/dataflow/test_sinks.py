@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -153,12 +155,23 @@ def test_after_an_error_what_was_written_is_there(tmp_path: Path) -> None:
         ("file/out.jsonl", "out.jsonl cannot be written"),
         ("file/out.parquet", "out.parquet cannot be written"),
         ("file/folder", "folder cannot be written"),
+        ("file", "file says nothing of its format"),
     ],
 )
 def test_what_cannot_be_written_is_said_at_once(tmp_path: Path, place: str, words: str) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ArgumentError, match=words):
         open_sink(place if "://" in place else str(tmp_path / place))
+
+
+def test_a_pipe_gets_lines_of_json(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_bytes)
+        with open_sink(str(pipe)) as sink:
+            sink.write(answers_of(("a", "b")))
+    assert json.loads(read.result())["src"] == "a"
 
 
 def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:

@@ -118,5 +118,12 @@ def test_standard_output_and_unknown_endings(tmp_path, capfdbinary):
     assert isinstance(sink, StandardOutput)
     sink.write(0, [b"a\n"])
     assert capfdbinary.readouterr().out == b"a\n"
-    with pytest.raises(ArgumentError, match="says nothing of its format"):
-        open_sink(str(tmp_path / "out.txt"), tmp_path / "record", bounded=True, empty=EMPTY)
+    (tmp_path / "file").write_text("in the way")
+    for name in ("out.txt", "file"):
+        with pytest.raises(ArgumentError, match="says nothing of its format"):
+            open_sink(str(tmp_path / name), tmp_path / "record", bounded=True, empty=EMPTY)
+
+
+def test_a_device_cannot_take_answers_back(tmp_path):
+    with pytest.raises(ArgumentError, match=r"/dev/null is a pipe or a device.*\n.*--runner local"):
+        open_sink("/dev/null", tmp_path / "record", bounded=True, empty=EMPTY)

@@ -45,8 +45,8 @@ Array = np.ndarray[Any, Any]
 Item = TypeVar("Item")
 
 WARM_UP_EDGES = 4_000
-REPEATS = 25
-ENOUGH_SECONDS = 8.0
+REPEATS = 41
+ENOUGH_SECONDS = 16.0
 """A run is repeated, up to `REPEATS` times, while the runs so far took less than this; the median counts."""
 
 

@@ -308,9 +308,10 @@ def open_sink(place: str, usual: tuple[int, bool] = (2, False)) -> Sink:
             f"{place} cannot be written by the local runner\nhint: Kafka needs --runner spark"
         )
     path = Path(place)
-    if path.is_dir() or path.suffix == "":
+    if path.is_dir() or (path.suffix == "" and not path.exists()):
         return FolderSink(path, usual)
-    if path.name.endswith((".jsonl", ".jsonl.gz")):
+    is_pipe_or_device = path.exists() and not path.is_file()
+    if is_pipe_or_device or path.name.endswith((".jsonl", ".jsonl.gz")):
         return JsonlSink(line_file(path))
     if path.suffix == ".parquet":
         return ParquetSink(path, usual)

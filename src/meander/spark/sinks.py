@@ -232,11 +232,16 @@ def open_sink(place: str, record: Path, *, bounded: bool, empty: pa.Schema) -> S
     if place == "-":
         return StandardOutput()
     path = Path(place)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ArgumentError(
+            f"{place} is a pipe or a device: after a restart what was written to it could not be taken back\n"
+            "hint: --out - writes to standard output, and --runner local to a pipe or a device"
+        )
     if place.endswith((".jsonl", ".jsonl.gz")) and not path.is_dir():
         return LineFile(path, record)
     if place.endswith(".parquet") and bounded and not path.is_dir():
         return ParquetFile(path, record, empty)
-    if path.suffix in ("", ".parquet") or path.is_dir():
+    if path.is_dir() or (path.suffix in ("", ".parquet") and not path.exists()):
         return Folder(path, record)
     raise ArgumentError(
         f"the ending of {place} says nothing of its format\n"
