@@ -247,6 +247,15 @@ def test_a_label_that_no_edge_has_is_pointed_out(tmp_path: Path) -> None:
     assert "note" not in local(ONE, "--stream", str(stream), "--out", "-").stderr
 
 
+def test_a_rule_that_is_read_by_nothing_is_pointed_out(tmp_path: Path) -> None:
+    stream = tmp_path / "s.tsv"
+    stream.write_text("a\tl\tb\t1\n")
+    query = "STREAM s WINDOW 10 Anser(x, y) <- D+(x, y) as P. D(x, y) <- l(x, y)."
+    done = meander("run", query, "--runner", "local", "--stream", str(stream), "--out", "-")
+    assert done.returncode == 0
+    assert "warning: Anser is read by nothing: the result is D" in done.stderr
+
+
 def test_it_is_said_when_kernels_are_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = tmp_path / "s.tsv"
     stream.write_text("x\ta\ty\t1\n")

@@ -22,7 +22,7 @@ from meander.dataflow.answers import Answers, Paths, answer_schema, as_dicts
 from meander.dataflow.edges import Reject, as_text, empty_text
 from meander.dataflow.sinks import open_rejects, open_sink
 from meander.dataflow.sources import open_source
-from meander.errors import ArgumentError
+from meander.errors import ArgumentError, MeanderError
 
 
 def answers_of(*pairs: tuple[Any, ...], label: str = "A", paths: bool = False) -> Answers:
@@ -260,3 +260,24 @@ def test_parquet_without_answers_has_the_columns_of_the_query(tmp_path: Path, pl
         pass
     names = pq.read_table(tmp_path / place).schema.names
     assert names == answer_schema(3, paths=True).names
+
+
+def test_a_device_that_is_full_says_so(tmp_path: Path) -> None:
+    with (
+        pytest.raises(MeanderError, match="/dev/full cannot be written: No space left"),
+        open_sink("/dev/full") as sink,
+    ):
+        sink.write(answers_of(("a", "b")))
+    (tmp_path / "s.tsv").write_text("a\tl\tb\t1\n")
+    query = "STREAM s WINDOW 10 Answer(x, y) <- l(x, y)."
+    command = [sys.executable, "-m", "meander", "run", query, "--runner", "local", "--out", "-"]
+    with open("/dev/full", "wb") as full:
+        run = subprocess.run(
+            [*command, "--stream", str(tmp_path / "s.tsv")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert run.returncode == 1, run.stderr
+    assert "error: standard output cannot be written: No space left on device" in run.stderr

@@ -206,6 +206,7 @@ def run(
 ) -> None:
     """Answer a query over streams of edges."""
     from meander.cli.running import MODES, RUNNERS, Request, run_in_process, run_on_spark, streams_read
+    from meander.explain import warnings_of
     from meander.physical.plan import PATH_OPERATORS
     from meander.syntax import parse
 
@@ -252,6 +253,8 @@ def run(
     read = [query, *request.streams.values()]
     keep_apart("--out", out, read)
     keep_apart("--rejects", rejects, [*read, out])
+    for warning in warnings_of(regular, time_unit):
+        print_warning(warning.show(text))
     if runner == "local":
         run_in_process(request)
     else:

@@ -55,6 +55,7 @@ class LineFile:
         with writing(path, ArgumentError):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(path, "wb", buffering=0)  # noqa: SIM115 (closed by `close`)
+        self._can_take_back = path.is_file()  # a pipe or a device cannot
 
     def write(self, blocks: Iterable[bytes | memoryview]) -> None:
         for block in blocks:
@@ -63,7 +64,7 @@ class LineFile:
 
     def _write_whole(self, block: bytes | memoryview) -> None:
         """Write all of the block, or take back what was written of it."""
-        begin = self._file.tell() if self._file.seekable() else None
+        begin = self._file.tell() if self._can_take_back else None
         rest = memoryview(block)
         try:
             while rest:
@@ -111,12 +112,14 @@ class StandardOutput:
             for block in blocks:
                 sys.stdout.buffer.write(block)
             sys.stdout.buffer.flush()
-        except BrokenPipeError:
+        except OSError as error:
             self.done = True
             # What is still in the buffer would be written, and complained about, when Python ends.
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, sys.stdout.fileno())
             os.close(null)
+            if not isinstance(error, BrokenPipeError):
+                raise MeanderError(f"standard output cannot be written: {error.strerror}") from None
 
     def close(self) -> None:
         """Standard output is not ours to close."""
