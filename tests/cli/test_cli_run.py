@@ -251,7 +251,7 @@ def test_a_rule_that_is_read_by_nothing_is_pointed_out(tmp_path: Path) -> None:
     stream = tmp_path / "s.tsv"
     stream.write_text("a\tl\tb\t1\n")
     query = "STREAM s WINDOW 10 Anser(x, y) <- D+(x, y) as P. D(x, y) <- l(x, y)."
-    done = meander("run", query, "--runner", "local", "--stream", str(stream), "--out", "-")
+    done = local(query, "--stream", str(stream), "--out", "-")
     assert done.returncode == 0
     assert "warning: Anser is read by nothing: the result is D" in done.stderr
 

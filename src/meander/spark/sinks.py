@@ -241,7 +241,7 @@ def open_sink(place: str, record: Path, *, bounded: bool, empty: pa.Schema) -> S
         return LineFile(path, record)
     if place.endswith(".parquet") and bounded and not path.is_dir():
         return ParquetFile(path, record, empty)
-    if path.is_dir() or (path.suffix in ("", ".parquet") and not path.exists()):
+    if path.is_dir() or path.suffix == ".parquet" or (path.suffix == "" and not path.exists()):
         return Folder(path, record)
     raise ArgumentError(
         f"the ending of {place} says nothing of its format\n"
