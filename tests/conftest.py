@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
+
+# `make test` draws the same cases every time; the slow tests set `derandomize=False` and draw new ones.
+settings.register_profile("fixed", derandomize=True, database=None)
+settings.load_profile("fixed")
 
 # Each Spark here lives for seconds: what Java compiles well for the long run, and collects with many threads, would
 # take more processor time than it saves.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from oracle import Answer, Expected, Interval, answers, covers, is_nullable, operation, union
@@ -38,7 +39,6 @@ class _Court:
     mode: str
     paths: bool
     first_path: bool = False
-    prefixes: dict[int, Mapping[Answer, list[Interval]]] = field(default_factory=dict)
 
     def hear(self, records: list[Record]) -> None:
         by_answer: defaultdict[Answer, list[Record]] = defaultdict(list)
@@ -108,13 +108,13 @@ class _Court:
     def check_cut(self, answer: Answer, records: Sequence[Record], place: int) -> None:
         """A `-` follows from a deletion in the input, and cuts something."""
         time = records[place]["ts"]
-        if not any(deleted <= time for deleted in self.times("-")):
+        if not any(deleted <= time for deleted in self.times["-"]):
             self.refuse(f"a '-' at {time} without a deletion in the input", answer, records)
         cut = [end for start, end in effective(records[:place]) if end > time]
         if not cut:
             self.refuse(f"the '-' at {time} cuts nothing", answer, records)
         # A path's edge may be gone where the answer is not; an edge may go and come back in one instant.
-        may_return = self.paths or time in self.times("+")
+        may_return = self.paths or time in self.times["+"]
         # One who knows of a shorter path gives the answer anew until that ends.
         again = any(record["op"] == "+" and record["ts"] == time for record in records[place:])
         may_return = may_return or (self.first_path and again)
@@ -141,19 +141,25 @@ class _Court:
         got: list[tuple[str, int]] = []
         for record in records:
             got.append((record["op"], record["ts"]))
-            if got[-2:] == [("+", record["ts"]), ("-", record["ts"])] and record["ts"] in self.times("-"):
+            if got[-2:] == [("+", record["ts"]), ("-", record["ts"])] and record["ts"] in self.times["-"]:
                 del got[-2:]
         if got != wanted:
             self.refuse(f"the changes are not {wanted}", answer, records)
 
-    def times(self, op: str) -> set[int]:
-        """When edges of labels that the query names arrive, or are deleted."""
-        return {
-            edge[3]
-            for name, edges in self.expected.accepted.items()
-            for edge in edges
-            if operation(edge) == op and Step(edge[1], name) in asked(self.expected.query)
-        }
+    @cached_property
+    def prefixes(self) -> dict[int, Mapping[Answer, list[Interval]]]:
+        return {}
+
+    @cached_property
+    def times(self) -> dict[str, set[int]]:
+        """When edges of labels that the query names arrive (`+`), and when they are deleted (`-`)."""
+        named = asked(self.expected.query)
+        times: dict[str, set[int]] = {"+": set(), "-": set()}
+        for name, edges in self.expected.accepted.items():
+            for edge in edges:
+                if Step(edge[1], name) in named:
+                    times[operation(edge)].add(edge[3])
+        return times
 
     # ------------------------------------------------------------------------------------------------------
     # Paths
@@ -184,14 +190,18 @@ class _Court:
         src, trg = answer
         if record["path"]:
             return spells(expr, record["path"], src, trg, holding=(self.expected, start, end))
-        touching = [
-            interval
-            for step in steps(expr)
-            for edge, times in self.expected.history.get(step, {}).items()
-            if src in edge
-            for interval in times
-        ]
+        touching = [interval for step in steps(expr) for interval in self.touching[step].get(src, ())]
         return src == trg and is_nullable(expr) and covers(union(touching), start, end)
+
+    @cached_property
+    def touching(self) -> defaultdict[Step, dict[Vertex, list[Interval]]]:
+        """By label and vertex: when an edge has the vertex as an end point."""
+        found: defaultdict[Step, dict[Vertex, list[Interval]]] = defaultdict(dict)
+        for step, tuples in self.expected.history.items():
+            for edge, times in tuples.items():
+                for end in set(edge):
+                    found[step].setdefault(end, []).extend(times)
+        return found
 
 
 def result_label(query: Query) -> str:

@@ -20,6 +20,13 @@ Interval = tuple[int, int]
 Pairs = set[tuple[Vertex, Vertex]]
 Answer = tuple[Vertex, ...]
 
+MOST_TUPLES = 100_000
+
+
+class TooLarge(Exception):
+    """More tuples than can be found here within a second or two."""
+
+
 # ---------------------------------------------------------------------------------------------------------
 # Intervals: a list of disjoint [start, end), in order, none touching the next
 
@@ -92,6 +99,8 @@ def compose(first: Pairs, second: Pairs) -> Pairs:
     onwards = defaultdict(set)
     for middle, trg in second:
         onwards[middle].add(trg)
+    if sum(len(onwards.get(middle, ())) for _, middle in first) > 10 * MOST_TUPLES:
+        raise TooLarge
     return {(src, trg) for src, middle in first for trg in onwards.get(middle, ())}
 
 
@@ -166,12 +175,22 @@ def rule_answers(rule: Rule, relations: Mapping[Step, Pairs]) -> set[Answer]:
     bindings: set[Answer] = {()}
     for place, atom in enumerate(rule.body):
         pairs = atom_pairs(atom.expr, relations)
+        # A pair is looked up by the end whose variable is bound, if there is one.
+        known_ends = [
+            at for at, term in enumerate((atom.src, atom.trg)) if isinstance(term, Var) and term.name in names
+        ]
+        by_end = defaultdict(list)
+        for pair in pairs:
+            by_end[pair[known_ends[0]] if known_ends else None].append(pair)
         extended = set()
         for binding in bindings:
             known = dict(zip(names, binding, strict=True))
-            for pair in pairs:
+            end = known[(atom.src, atom.trg)[known_ends[0]].name] if known_ends else None  # type: ignore[union-attr]
+            for pair in by_end.get(end, ()):
                 if (bound := bind(atom, pair, known)) is not None:
                     extended.add(tuple(bound.items()))
+            if len(extended) > MOST_TUPLES:
+                raise TooLarge
         # Only what the head or a later atom still asks for is carried on.
         wanted = {var.name for var in rule.args} | {
             term.name

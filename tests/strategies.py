@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import strategies as st
 
-from meander.dataflow import auto, closure, dataflow, graph
+from meander.dataflow import auto, closure, dataflow
+from meander.dataflow.state import FIRST_CAPACITY
 from oracle import Edge
 from querytext import (
     Alt,
@@ -40,6 +41,8 @@ from querytext import (
 LABELS = ("a", "b", "c")
 UNASKED = "z"
 BATCH_ROWS = (1, 2, 3, 7, 65536)
+# The room with which every table starts; None is the usual one.
+CAPACITIES = (None, None, 1, 2, 4)
 
 # Names that look like one another, like labels, like nothing else; integers from end to end of their range.
 VERTICES: tuple[tuple[Vertex, ...], ...] = (
@@ -65,12 +68,15 @@ class Case:
     demand: bool = True
     threads: int = 1
     moves: int = 7  # the seed of `restless`
+    capacity: int | None = None
 
     @property
     def text(self) -> str:
         return query_text(self.query)
 
     def __repr__(self) -> str:
+        if sum(map(len, self.streams.values())) > 100:
+            return f"{type(self).__name__} of {self.text!r} over very many edges"
         streams = ",\n".join(f"    {name!r}: {list(edges)!r}" for name, edges in self.streams.items())
         options = ", ".join(
             f"{name}={getattr(self, name)!r}"
@@ -101,16 +107,15 @@ def once_in(draw: st.DrawFn, count: int) -> bool:
 
 
 @contextmanager
-def restless(seed: int = 7) -> Iterator[None]:
-    """While `auto` moves between its operators at random, tables are full at once, rows and vertices get other
-    numbers, what the closure knows of earlier segments may be too large to be kept, and batches are cut into parts,
-    of which some are begun before others are finished."""
+def restless(seed: int = 7, capacity: int | None = None) -> Iterator[None]:
+    """While `auto` switches between its operators at random, every table starts with room for `capacity` rows, rows
+    and vertices are renumbered, the levels that the closure caches may be too many, and batches are cut into parts,
+    some of which start before others are finished."""
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
-        for table in ("LEAST_PLACES", "LEAST_EDGES"):
-            patch.setattr(closure, table, chance.choice((1, getattr(closure, table))))
+        if capacity is not None:
+            patch.setenv(FIRST_CAPACITY, str(capacity))
         patch.setattr(closure, "MOST_LEVELS", chance.choice((0, 4 * closure.CHUNK, closure.MOST_LEVELS)))
-        patch.setattr(graph, "LEAST_ROWS", chance.choice((1, graph.LEAST_ROWS)))
         for name, value in (("FIRST_CUT", 1), ("LEAST_CUT", 1), ("MOST_ROWS_OUT", 3), ("FEW_VERTICES", 0)):
             patch.setattr(dataflow, name, chance.choice((value, getattr(dataflow, name))))
         patch.setattr(dataflow, "AHEAD", chance.randrange(4))
@@ -341,4 +346,5 @@ def cases(draw: st.DrawFn) -> Case:
         demand=not once_in(draw, 4),
         threads=pick(draw, (1, 1, 1, 2, 3)),
         moves=draw(_below(100)),
+        capacity=pick(draw, CAPACITIES),
     )

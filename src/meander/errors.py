@@ -83,6 +83,10 @@ class MemoryBudgetError(MeanderError):
     """The operators' state reached the memory budget; names the operator and its size."""
 
 
+class StalledError(MeanderError):
+    """An operator that asks for room and makes no progress when it gets it: a defect, never a silent loop."""
+
+
 def mark(text: str, span: Span, *, width: int = 100) -> str:
     """The line of `text` on which `span` begins, with its number, and the span underlined.
 

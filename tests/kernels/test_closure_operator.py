@@ -15,6 +15,7 @@ from judge import judge
 from meander.dataflow import closure
 from meander.dataflow.closure import ClosureOperator
 from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.state import FIRST_CAPACITY
 from meander.kernels.closure_matrix import READY
 from oracle import expect
 from querytext import read_query
@@ -61,8 +62,7 @@ def test_threads_that_share_the_roots_give_the_same_answers(
 def test_a_table_that_is_full_grows_and_nothing_is_lost(
     expression: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for table in ("LEAST_PLACES", "LEAST_EDGES", "LEAST_STAGED"):
-        monkeypatch.setattr(closure, table, 2)
+    monkeypatch.setenv(FIRST_CAPACITY, "2")
     text = f"STREAM s WINDOW 9 SLIDE 3\nAnswer(x, y) <- {expression}(x, y) as P."
     hold_law(text, draw_edges(2, deletions=0.1), mode)
 

@@ -20,8 +20,8 @@ from functools import partial
 import numpy as np
 
 from meander.dataflow.closure import ClosureOperator
-from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, merge_parts
-from meander.dataflow.path import LEAST_OUTPUT, TreePathOperator
+from meander.dataflow.graph import NO_ROWS, WindowGraph, merge_parts
+from meander.dataflow.path import TreePathOperator
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import Team
 from meander.kernels.forest import NODES, relink_nodes
@@ -236,10 +236,10 @@ class AutoPathOperator:
             graph.exp[valid],
             np.ones(valid.size, np.int8),
         )
-        # What the tree has handed out before may wait to be read.
-        self.tree.out = empty_rows(LEAST_OUTPUT)
+        # What the tree emitted before may wait to be read.
+        self.tree.empty_output()
         out = self.tree.process(held, upto)
-        self.tree.out = empty_rows(LEAST_OUTPUT)
+        self.tree.empty_output()
         return NO_ROWS if self.demanded < 0 else out
 
     def mark(self, horizon: int, live: Array) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, first_rows, merge_parts, more_rows
 from meander.dataflow.path import automaton_arrays
+from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import Task, Team
 from meander.kernels.closure import (
@@ -74,7 +75,7 @@ from meander.kernels.closure_walk import (
     walk_segments,
 )
 from meander.kernels.forest import Automaton
-from meander.kernels.graph import DONE, FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
+from meander.kernels.graph import FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
 from meander.kernels.pattern import MergedRows
 from meander.physical.plan import PathOp
 
@@ -153,13 +154,13 @@ class ClosureShare:
         self._array("number", 0, np.int32)
         self._array("asked", 0, np.uint64, BOTH)
         for name, (dtype, width) in self.by_place.items():
-            self._array(name, LEAST_PLACES, dtype, width)
+            self._array(name, store.first_capacity(LEAST_PLACES), dtype, width)
         self._array("stamp", 0, np.int64, 2)
         self._array("demand", 3, np.int64)
         self._get("demand")[DEMANDED] = demanded
-        self._array("edge", LEAST_EDGES, np.int64, EDGE_COLUMNS)
-        self._array("out", LEAST_EDGES, np.int64, 4)
-        self._array("staged", LEAST_STAGED, np.int64, STAGED_COLUMNS)
+        self._array("edge", store.first_capacity(LEAST_EDGES), np.int64, EDGE_COLUMNS)
+        self._array("out", store.first_capacity(LEAST_EDGES), np.int64, 4)
+        self._array("staged", store.first_capacity(LEAST_STAGED), np.int64, STAGED_COLUMNS)
         self._array("ends", 0, np.int64, END_COLUMNS)
         self._array("slots", 1, np.int64)
         self._array("cursor", CURSOR, np.int64)
@@ -172,7 +173,7 @@ class ClosureShare:
         self.version = 0
         self.valid = 0  # edges, when the walk began
         self.most_edges = 0  # so many valid edges were too many for the matrix
-        self.outs = [empty_rows(LEAST_STAGED) for _ in range(slots)]
+        self.outs = [empty_rows(store.first_capacity(LEAST_STAGED)) for _ in range(slots)]
         self.bind()
 
     def _array(self, name: str, length: int, dtype: type, width: int | None = None) -> None:
@@ -232,13 +233,13 @@ class ClosureShare:
     def walk(self, changed: Changed) -> Walked:
         """What the batch changes for this share's roots."""
         self._begin(changed)
-        out = self.outs[changed.slot]
         cursor = self._get("cursor")
         sources = self.segment.row[changed.asked, SRC]
         begin = np.searchsorted(sources, np.arange(self._get("stamp").shape[0] + 1))
         demand = Demand(changed.asked, begin, self._get("stamp"), self._get("demand"))
-        while True:
-            status = walk_segments(
+
+        def attempt() -> int:
+            return walk_segments(
                 changed.rows,
                 changed.found,
                 changed.cut_instant,
@@ -253,25 +254,30 @@ class ClosureShare:
                 self.moves,
                 self.asked,
                 demand,
-                out,
+                self.outs[changed.slot],
                 cursor,
             )
-            if status == DONE:
-                counts = self.matrix.counts
-                roots = int(counts[COLUMNS]) if counts[READY] else -1
-                return Walked(first_rows(out, int(cursor[OUT])), int(self.segment.counts[UNASKED]), roots)
-            if status == FULL_OUTPUT:
-                least = PLENTY if self._may_spare(PLENTY) else 0
-                length = max(2 * out.ts.size, least) + self._get("staged").shape[0]
-                out = more_rows(out, length, self.store, f"{self.prefix}output {changed.slot}")
-                self.outs[changed.slot] = out
-            elif status == FULL_SCRATCH:
-                self._grow_places()
-            elif status == FULL_MATRIX:
-                self._grow_matrix(self.valid + changed.rows.ts.size)
-            else:
-                assert status == FULL_TABLE
-                self._grow("staged", 2 * self._get("staged").shape[0] + 2 * changed.rows.ts.size)
+
+        make_room = {
+            FULL_OUTPUT: lambda: self._grow_output(changed.slot),
+            FULL_SCRATCH: self._grow_places,
+            FULL_MATRIX: lambda: self._grow_matrix(self.valid + changed.rows.ts.size),
+            FULL_TABLE: lambda: self._grow(
+                "staged", 2 * self._get("staged").shape[0] + 2 * changed.rows.ts.size
+            ),
+        }
+        run_to_end(self.store, cursor, attempt, make_room)
+        counts = self.matrix.counts
+        roots = int(counts[COLUMNS]) if counts[READY] else -1
+        rows = first_rows(self.outs[changed.slot], int(cursor[OUT]))
+        return Walked(rows, int(self.segment.counts[UNASKED]), roots)
+
+    def _grow_output(self, slot: int) -> None:
+        out = self.outs[slot]
+        plenty = self.store.first_capacity(PLENTY)
+        least = plenty if self._may_spare(plenty) else 0
+        length = max(2 * out.ts.size, least) + self._get("staged").shape[0]
+        self.outs[slot] = more_rows(out, length, self.store, f"{self.prefix}output {slot}")
 
     def _begin(self, changed: Changed) -> None:
         """The edges that are valid before the batch, by expiry: all, or those that are not known from before."""
@@ -316,7 +322,11 @@ class ClosureShare:
         counts = self.matrix.counts
         short = int(counts[SHORT])
         held_places, held_columns = self.matrix.level.shape
-        places = max(2 * held_places, LEAST_PLACES) if short & SHORT_PLACES else held_places
+        places = (
+            max(2 * held_places, self.store.first_capacity(LEAST_PLACES))
+            if short & SHORT_PLACES
+            else held_places
+        )
         # Rows that end where their columns do share the caches better, so there are not many to spare.
         columns = held_columns + max(held_columns // 4, CHUNK) if short & SHORT_COLUMNS else held_columns
         columns = -(-columns // CHUNK) * CHUNK
@@ -334,7 +344,8 @@ class ClosureShare:
             self._grow("matrix place", places)
             self._grow("dirty", places)
         if short & SHORT_EDGES:
-            self._grow("matrix edge", max(2 * self.matrix.edge.shape[0], LEAST_EDGES))
+            least = self.store.first_capacity(LEAST_EDGES)
+            self._grow("matrix edge", max(2 * self.matrix.edge.shape[0], least))
         self.bind()
 
     def _give_up_matrix(self) -> None:

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.kernels.graph import (
-    DONE,
     FULL_GRAPH,
     UNDONE,
     Graph,
@@ -98,13 +98,14 @@ class WindowGraph:
         self.store = store
         self.relations = len(links)
         self.packed = 0  # how often rows have got other numbers
+        self.least_rows = store.first_capacity(LEAST_ROWS)
         for column, dtype in _ROW_COLUMNS.items():
-            store.array(column, LEAST_ROWS, dtype)
+            store.array(column, self.least_rows, dtype)
         for column in _PLACE_COLUMNS:
             store.array(column, 0, np.int32)
         for column, undo in _UNDO_COLUMNS.items():
-            store.array(column, LEAST_ROWS, undo)
-        store.array("pair", 2 * LEAST_ROWS, np.int32, -1)
+            store.array(column, self.least_rows, undo)
+        store.array("pair", 2 * self.least_rows, np.int32, -1)
         store.array("linked_out", self.relations, np.bool_)[:] = [one.out for one in links]
         store.array("linked_in", self.relations, np.bool_)[:] = [one.into for one in links]
         store.array("counts", 3, np.int64)
@@ -118,7 +119,7 @@ class WindowGraph:
         """A new batch: older expiries are forgotten, and expired rows too once they are the larger part."""
         begin_batch(self.graph)
         counts = self.graph.counts
-        if counts[ROWS_AT] > 2 * counts[KEPT] + LEAST_ROWS:
+        if counts[ROWS_AT] > 2 * counts[KEPT] + self.least_rows:
             pack_rows(self.graph, horizon)
             self.packed += 1
             counts[KEPT] = counts[ROWS_AT]
@@ -135,12 +136,13 @@ class WindowGraph:
         """Apply tuples to a relation; what they changed, once an edge and instant."""
         out = empty_rows(rows.ts.size)
         cursor = np.zeros(2, np.int64)
-        while True:
-            status = update_relation(self.graph, relation, rows, out, cursor)
-            if status == DONE:
-                return first_rows(out, int(cursor[1]))
-            assert status == FULL_GRAPH
-            self._reserve_rows(rows.ts.size - int(cursor[0]))
+        run_to_end(
+            self.store,
+            cursor,
+            lambda: update_relation(self.graph, relation, rows, out, cursor),
+            {FULL_GRAPH: lambda: self._reserve_rows(rows.ts.size - int(cursor[0]))},
+        )
+        return first_rows(out, int(cursor[1]))
 
     def _reserve_rows(self, more: int) -> None:
         counts = self.graph.counts

@@ -26,15 +26,11 @@ def jsonl_blocks(answers: Answers) -> Iterator[memoryview]:
     """The same in blocks of whole lines. The next block takes the place of the last, so that memory is warm."""
     pieces, bounds = _pieces(answers)
     records = _records(answers, pieces.size)
-    out = np.empty(OUTPUT_BYTES, np.uint8)
+    out = np.empty(max(OUTPUT_BYTES, int(records.most.max(initial=0))), np.uint8)
     row = 0
     while row < answers.rows:
-        following, length = write_records(records, pieces, bounds, row, out)
-        if following == row:
-            out = np.empty(int(records.most[row]), np.uint8)
-        else:
-            yield out[:length].data
-        row = following
+        row, length = write_records(records, pieces, bounds, row, out)
+        yield out[:length].data
 
 
 def _records(answers: Answers, literals: int) -> Records:

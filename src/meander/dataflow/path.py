@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from meander.dataflow.graph import WindowGraph, empty_rows, first_rows, more_rows
+from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.kernels.forest import NODES, Automaton, Forest, Queue, pack_nodes, relink_nodes
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEEDS_LINKS, Rows
+from meander.kernels.graph import FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEEDS_LINKS, Rows
 from meander.kernels.paths import BEGIN, EXTEND, HEAD, MOVE, NODE, OUT, PHASE, Walk, walk_insertions
 from meander.kernels.pattern import MergedRows
 from meander.kernels.repair import collect_expiries, walk_paths
@@ -107,22 +108,27 @@ class TreePathOperator:
         self.automaton = automaton_arrays(operator, relations, graph.relations)
         self.first_path = first_path
         self.roots = np.array(sorted(roots), np.int32)
+        nodes = store.first_capacity(LEAST_NODES)
         for column, dtype in _NODE_COLUMNS.items():
-            store.array(column, LEAST_NODES, dtype)
-        store.array("slots", 2 * LEAST_NODES, np.int32, -1)
+            store.array(column, nodes, dtype)
+        store.array("slots", 2 * nodes, np.int32, -1)
         store.array("first_node", 0, np.int32)
         store.array("counts", 1, np.int64)
         store.array("cursor", 8, np.int64)
         for column, dtype in _QUEUE_COLUMNS.items():
-            store.array(f"queue.{column}", LEAST_NODES, dtype, scratch=True)
+            store.array(f"queue.{column}", nodes, dtype, scratch=True)
         store.array("queue.counts", 4, np.int64, scratch=True)[3] = -1
-        store.array("marked", LEAST_NODES, np.int32, scratch=True)
-        expiries = LEAST_NODES if first_path else 0
+        store.array("marked", nodes, np.int32, scratch=True)
+        expiries = nodes if first_path else 0
         store.array("expiry_exp", expiries, np.int64)
         store.array("expiry_node", expiries, np.int32)
         store.array("expiry_count", 1, np.int64)
-        self.out = empty_rows(LEAST_OUTPUT)
+        self.empty_output()
         self.bind()
+
+    def empty_output(self) -> None:
+        """Write to new output from now on: the one before may wait to be read."""
+        self.out = empty_rows(self.store.first_capacity(LEAST_OUTPUT))
 
     def bind(self) -> None:
         arrays = self.store.arrays
@@ -159,23 +165,24 @@ class TreePathOperator:
         cursor = self.walk.cursor
         cursor[BEGIN], cursor[OUT] = 0, kept
         repairs = self.first_path or bool((rows.op < 0).any())
-        while True:
+
+        def attempt() -> int:
             state = (self.graph.graph, self.automaton, self.forest, rows)
             if repairs:
-                status = walk_paths(*state, upto, self.walk, self.out)
-            else:
-                status = walk_insertions(*state, self.walk, self.out)
-            if status == DONE:
-                return first_rows(self.out, int(cursor[OUT]))
-            if status == FULL_OUTPUT:
-                self.out = more_rows(self.out, 2 * self.out.ts.size, self.store, "output")
-            elif status == FULL_TABLE:
-                self._make_room(rows)
-            elif status == FULL_SCRATCH:
-                self._grow_scratch()
-            else:
-                assert status == NEEDS_LINKS
-                self.graph.link_both_ways(self.relations)
+                return walk_paths(*state, upto, self.walk, self.out)
+            return walk_insertions(*state, self.walk, self.out)
+
+        make_room = {
+            FULL_OUTPUT: self._double_output,
+            FULL_TABLE: lambda: self._make_room(rows),
+            FULL_SCRATCH: self._grow_scratch,
+            NEEDS_LINKS: lambda: self.graph.link_both_ways(self.relations),
+        }
+        run_to_end(self.store, cursor, attempt, make_room)
+        return first_rows(self.out, int(cursor[OUT]))
+
+    def _double_output(self) -> None:
+        self.out = more_rows(self.out, 2 * self.out.ts.size, self.store, "output")
 
     def switch(self, first_path: bool, time: int) -> None:
         """Go on by the other algorithm, between two batches, with `time` reached."""

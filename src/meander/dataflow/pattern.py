@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from meander.dataflow.graph import WindowGraph
+from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
+from meander.kernels.graph import FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.pattern import (
     BY_SRC,
     BY_TRG,
@@ -53,25 +54,36 @@ class AnswerTable:
 
     def __init__(self, store: Store, arity: int) -> None:
         self.store = store
-        store.array("answers.key", LEAST_ANSWERS, np.int32, width=arity)
-        store.array("answers.exp", LEAST_ANSWERS, np.int64)
-        store.array("answers.slots", 2 * LEAST_ANSWERS, np.int32, -1)
+        capacity = store.first_capacity(LEAST_ANSWERS)
+        self.columns = ["answers.key", "answers.exp"]
+        store.array("answers.key", capacity, np.int32, width=arity)
+        store.array("answers.exp", capacity, np.int64)
+        store.array("answers.slots", 2 * capacity, np.int32, -1)
         store.array("answers.counts", 1, np.int64)
         self.bind()
+
+    def add_column(self, name: str, dtype: type, width: int | None = None) -> None:
+        """Another array of the store that has one row for each entry, and grows with the table."""
+        self.store.array(name, self.capacity, dtype, width=width)
+        self.columns.append(name)
+
+    @property
+    def capacity(self) -> int:
+        return int(self.answers.exp.size)
 
     def bind(self) -> None:
         self.answers = Answers(*(self.store.arrays[f"answers.{column}"] for column in Answers._fields))
 
-    def make_room(self, horizon: int) -> None:
-        """Drop what is expired at `horizon`; where more than half is left, double the table."""
-        pack_answers(self.answers, horizon)
-        capacity = self.answers.exp.size
+    def make_room(self, pack: Callable[[], None]) -> None:
+        """Drop entries by `pack`, which also rebuilds the index; if more than half of them stay, double the table."""
+        pack()
+        capacity = self.capacity
         if self.answers.counts[0] > capacity // 2:
-            self.store.grow("answers.key", 2 * capacity)
-            self.store.grow("answers.exp", 2 * capacity)
+            for column in self.columns:
+                self.store.grow(column, 2 * capacity)
             self.store.array("answers.slots", 4 * capacity, np.int32, -1)
             self.bind()
-            pack_answers(self.answers, horizon)
+            pack()
 
     def mark(self, horizon: int, live: Array) -> None:
         mark_answers(self.answers, horizon, live)
@@ -127,8 +139,8 @@ class PatternOperator:
         self.arity = len(operator.output)
         self.key = np.zeros(self.arity, np.int32)
         self.table = AnswerTable(store, self.arity)
-        store.array("affected", LEAST_ANSWERS, np.int32, scratch=True)
-        self.out = keyed_rows(LEAST_OUTPUT, self.arity)
+        store.array("affected", store.first_capacity(LEAST_ANSWERS), np.int32, scratch=True)
+        self.out = keyed_rows(store.first_capacity(LEAST_OUTPUT), self.arity)
 
     def bind(self) -> None:
         self.table.bind()
@@ -141,23 +153,27 @@ class PatternOperator:
         """The answers that the changes of the inputs lengthen or shorten."""
         cursor = np.array([0, 0, -1], np.int64)
         cuts = bool((rows.op < 0).any())
-        while True:
+
+        def attempt() -> int:
             state = (self.graph.graph, self.program, rows, self.table.answers)
             if cuts:
                 affected = self.store.arrays["affected"]
-                status = match_rows(*state, affected, self.out, self.matching, self.key, cursor)
-            else:
-                status = match_insertions(*state, self.out, self.matching, self.key, cursor)
-            if status == DONE:
-                count = int(cursor[1])
-                return KeyedRows(*(column[:count] for column in self.out))
-            if status == FULL_OUTPUT:
-                self.out = double_output(self.out, self.store)
-            elif status == FULL_TABLE:
-                self.table.make_room(int(rows.ts[cursor[0]]) - 1)
-            else:
-                assert status == FULL_SCRATCH
-                self.store.grow("affected", 2 * self.store.arrays["affected"].size)
+                return match_rows(*state, affected, self.out, self.matching, self.key, cursor)
+            return match_insertions(*state, self.out, self.matching, self.key, cursor)
+
+        def pack() -> None:
+            pack_answers(self.table.answers, int(rows.ts[cursor[0]]) - 1)
+
+        make_room = {
+            FULL_OUTPUT: self._double_output,
+            FULL_TABLE: lambda: self.table.make_room(pack),
+            FULL_SCRATCH: lambda: self.store.grow("affected", 2 * self.store.arrays["affected"].size),
+        }
+        run_to_end(self.store, cursor, attempt, make_room)
+        return KeyedRows(*(column[: cursor[1]] for column in self.out))
+
+    def _double_output(self) -> None:
+        self.out = double_output(self.out, self.store)
 
     def mark(self, horizon: int, live: Array) -> None:
         """The vertices of valid answers are those of valid edges: the graph marks them."""

@@ -19,12 +19,13 @@ from meander.dataflow.pattern import (
     double_output,
     keyed_rows,
 )
+from meander.dataflow.resumption import run_to_end
 from meander.dataflow.standing import StandingRecords
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import Team
 from meander.dataflow.vertices import Vertices
 from meander.kernels.changes import STOPS, Changes, mark_open, pack_changes, track_changes
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
+from meander.kernels.graph import FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.merging import NamedRows, name_rows
 from meander.kernels.pattern import KeyedRows
 from meander.kernels.proofs import PathRows, Records, Search, prove_records
@@ -39,13 +40,13 @@ class ChangeTracker:
     def __init__(self, arity: int, store: Store) -> None:
         self.store = store
         self.table = AnswerTable(store, arity)
-        store.array("changes.status", LEAST_ANSWERS, np.int8)
-        store.array("changes.stop_exp", LEAST_ANSWERS, np.int64)
-        store.array("changes.stop_entry", LEAST_ANSWERS, np.int32)
-        store.array("changes.starts", LEAST_ANSWERS, np.int32)
+        self.table.add_column("changes.status", np.int8)
+        self.table.add_column("changes.starts", np.int32)
+        store.array("changes.stop_exp", self.table.capacity, np.int64)
+        store.array("changes.stop_entry", self.table.capacity, np.int32)
         store.array("changes.counts", 2, np.int64)
         store.array("cursor", 3, np.int64)
-        self.out = keyed_rows(LEAST_OUTPUT, arity)
+        self.out = keyed_rows(store.first_capacity(LEAST_OUTPUT), arity)
         self.bind()
 
     def bind(self) -> None:
@@ -60,25 +61,28 @@ class ChangeTracker:
         rows = KeyedRows(*(np.ascontiguousarray(column) for column in rows))
         cursor = self.store.arrays["cursor"]
         cursor[:2] = 0
-        self._reserve(rows.ts.size)
-        while True:
-            status = track_changes(rows, upto, self.table.answers, self.changes, self.out, cursor)
-            if status == DONE:
-                return KeyedRows(*(column[: cursor[1]] for column in self.out))
-            if status == FULL_OUTPUT:
-                self.out = double_output(self.out, self.store)
-            else:
-                assert status == FULL_TABLE
-                pack_changes(self.table.answers, self.changes)
-                # An answer whose stop is still to be handed out may have expired: nothing more is dropped.
-                self.table.make_room(-1)
-                self._reserve(rows.ts.size)
+        self._reserve_stops(rows.ts.size)
 
-    def _reserve(self, more: int) -> None:
-        entries = self.table.answers.exp.size
-        self.store.grow("changes.status", entries)
-        self.store.grow("changes.starts", entries)
+        def attempt() -> int:
+            return track_changes(rows, upto, self.table.answers, self.changes, self.out, cursor)
+
+        def make_room() -> None:
+            self.table.make_room(self._pack)
+            self._reserve_stops(rows.ts.size)
+
+        run_to_end(self.store, cursor, attempt, {FULL_OUTPUT: self._double_output, FULL_TABLE: make_room})
+        return KeyedRows(*(column[: cursor[1]] for column in self.out))
+
+    def _pack(self) -> None:
         self.bind()
+        pack_changes(self.table.answers, self.changes)
+
+    def _double_output(self) -> None:
+        self.out = double_output(self.out, self.store)
+
+    def _reserve_stops(self, more: int) -> None:
+        """Room for the stops of all entries and of as many rows."""
+        entries = self.table.capacity
         if self.changes.counts[STOPS] + more + entries > self.changes.stop_exp.size:
             # Most of the heap may be expiries that answers have outlived.
             pack_changes(self.table.answers, self.changes)
@@ -119,45 +123,53 @@ class Prover:
             names += proof.labels
             self.first_names.append(len(names))
         self.names = as_text(names)
-        self._reserve(0, LEAST_ANSWERS)
+        self._reserve(0, store.first_capacity(LEAST_ANSWERS))
+        edges = store.first_capacity(LEAST_PATH_EDGES)
+        self.edges, self.moves = np.empty(edges, np.int32), np.empty(edges, np.int32)
 
     def prove(self, rows: KeyedRows, capacity: int) -> Proved:
         """The paths of the records, in their order; all vertices are below `capacity`."""
         count = rows.ts.size
         src, trg = np.ascontiguousarray(rows.key[:, 0]), np.ascontiguousarray(rows.key[:, 1])
         given = np.zeros(count, np.bool_)
-        edges = np.empty(LEAST_PATH_EDGES, np.int32)
-        moves = np.empty(LEAST_PATH_EDGES, np.int32)
         begins = np.zeros(count, np.int64)
         lengths = np.zeros(count, np.int64)
         used = 0
         for automaton, first_name in zip(self.automata, self.first_names, strict=False):
             left = np.flatnonzero(~given & (rows.op > 0))
-            out = PathRows(np.zeros(left.size, np.bool_), np.zeros(left.size + 1, np.int64), edges, moves)
+            found, begin = np.zeros(left.size, np.bool_), np.zeros(left.size + 1, np.int64)
             cursor = np.array([0, used], np.int64)
             places = capacity * int(automaton.settings[0])
             if places > self.search.seen.size:
                 self._reserve(places, self.search.vertex.size)
             asked = Records(*(column[left] for column in (src, trg, rows.ts, rows.exp)))
-            while True:
-                status = prove_records(self.graph.graph, automaton, self.search, asked, out, cursor)
-                if status == DONE:
-                    break
-                if status == FULL_OUTPUT:
-                    edges = np.concatenate([out.row, np.empty_like(out.row)])
-                    moves = np.concatenate([out.move, np.empty_like(out.move)])
-                    out = out._replace(row=edges, move=moves)
-                else:
-                    assert status == FULL_SCRATCH
-                    self._reserve(self.search.seen.size, 2 * self.search.vertex.size)
-            given[left] = out.given
-            begins[left] = out.begin[:-1]
-            lengths[left] = np.diff(out.begin)
-            moves[used : cursor[1]] += first_name
+
+            def attempt() -> int:
+                out = PathRows(found, begin, self.edges, self.moves)  # noqa: B023 - called in this round only
+                return prove_records(self.graph.graph, automaton, self.search, asked, out, cursor)  # noqa: B023
+
+            run_to_end(
+                self.store,
+                cursor,
+                attempt,
+                {
+                    FULL_OUTPUT: self._double_paths,
+                    FULL_SCRATCH: lambda: self._reserve(self.search.seen.size, 2 * self.search.vertex.size),
+                },
+            )
+            given[left] = found
+            begins[left] = begin[:-1]
+            lengths[left] = np.diff(begin)
+            self.moves[used : cursor[1]] += first_name
             used = int(cursor[1])
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         order = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Proved(offsets, edges[order], moves[order], given)
+        return Proved(offsets, self.edges[order], self.moves[order], given)
+
+    def _double_paths(self) -> None:
+        self.store.count_buffer("paths", 4 * self.edges.nbytes)
+        self.edges = np.concatenate([self.edges, np.empty_like(self.edges)])
+        self.moves = np.concatenate([self.moves, np.empty_like(self.moves)])
 
     def paths(self, proved: Proved, vertices: Vertices) -> Paths:
         """The paths by name."""

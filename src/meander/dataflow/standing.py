@@ -35,12 +35,13 @@ class StandingRecords:
     def __init__(self, graph: WindowGraph, store: Store) -> None:
         self.graph = graph
         self.store = store
+        records, edges = store.first_capacity(LEAST_RECORDS), store.first_capacity(LEAST_EDGES)
         for column, record in _RECORD_COLUMNS.items():
-            store.array(f"standing.{column}", LEAST_RECORDS, record)
+            store.array(f"standing.{column}", records, record)
         for column, edge in _EDGE_COLUMNS.items():
-            store.array(f"standing.{column}", LEAST_EDGES, edge)
-        store.array("standing.begin", LEAST_RECORDS + 1, np.int64)
-        store.array("standing.slots", 2 * LEAST_RECORDS, np.int32, -1)
+            store.array(f"standing.{column}", edges, edge)
+        store.array("standing.begin", records + 1, np.int64)
+        store.array("standing.slots", 2 * records, np.int32, -1)
         store.array("standing.counts", 2, np.int64)
         self.bind()
 

@@ -7,6 +7,7 @@ Operators keep no other state, but what can be rebuilt.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock, RLock
@@ -21,6 +22,9 @@ Array = np.ndarray[Any, Any]
 
 CACHE_LINES = 128  # processors fetch lines of 64 bytes in pairs
 
+# Set to a power of two, this is the most room that any table starts with: tests make every table fill early by it.
+FIRST_CAPACITY = "MEANDER_FIRST_CAPACITY"
+
 
 class Budget:
     """Counts the bytes of all stores of a dataflow, and refuses growth past `limit`."""
@@ -29,6 +33,7 @@ class Budget:
         self.limit = limit
         self.used = 0
         self.lock = Lock()
+        self.first_capacity = int(os.environ.get(FIRST_CAPACITY) or 1 << 62)
 
     def take(self, owner: str, size: int, total: int) -> None:
         """Account for `size` more bytes of `owner`, which then holds `total`."""
@@ -62,9 +67,14 @@ class Store:
         self.scratch: set[str] = set()
         self.buffers: dict[str, int] = {}
         self.nbytes = 0
+        self.growths = 0  # how often an array or a buffer has become larger
         self.lock = RLock()  # threads of one operator may each let an array grow
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
+
+    def first_capacity(self, usual: int) -> int:
+        """The room with which a table starts that `usual`ly has this much."""
+        return min(usual, self.budget.first_capacity)
 
     def array(
         self,
@@ -109,6 +119,7 @@ class Store:
         size = int(np.prod(shape)) * dtype.itemsize
         freed = 0 if old is None else old.nbytes
         self._take(size - freed)
+        self.growths += size > freed
         if self.folder is None:
             return zeros_apart(shape, dtype)
         # A file that an older mapping still shows is replaced, not truncated under it.
@@ -123,7 +134,9 @@ class Store:
     def count_buffer(self, name: str, size: int) -> None:
         """Count a buffer of `size` bytes that is no array of this store, such as an operator's output."""
         with self.lock:
-            self._take(size - self.buffers.get(name, 0))
+            held = self.buffers.get(name, 0)
+            self._take(size - held)
+            self.growths += size > held
             self.buffers[name] = size
 
     def _take(self, size: int) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meander.dataflow.pattern import LEAST_ANSWERS, LEAST_OUTPUT, AnswerTable, double_output, keyed_rows
+from meander.dataflow.pattern import LEAST_OUTPUT, AnswerTable, double_output, keyed_rows
+from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
+from meander.kernels.graph import FULL_OUTPUT, FULL_TABLE
 from meander.kernels.pattern import KeyedRows
 from meander.kernels.union import pack_union, unite_rows
 
@@ -17,8 +18,8 @@ class UnionOperator:
     def __init__(self, inputs: int, arity: int, store: Store) -> None:
         self.store = store
         self.table = AnswerTable(store, arity)
-        store.array("expiries", LEAST_ANSWERS, np.int64, width=inputs)
-        self.out = keyed_rows(LEAST_OUTPUT, arity)
+        self.table.add_column("expiries", np.int64, width=inputs)
+        self.out = keyed_rows(store.first_capacity(LEAST_OUTPUT), arity)
 
     def bind(self) -> None:
         self.table.bind()
@@ -35,21 +36,22 @@ class UnionOperator:
         rows = KeyedRows(*(np.ascontiguousarray(column[order]) for column in merged))
         source = source[order]
         cursor = np.zeros(2, np.int64)
-        while True:
-            expiries = self.store.arrays["expiries"]
-            status = unite_rows(rows, source, self.table.answers, expiries, self.out, cursor)
-            if status == DONE:
-                return KeyedRows(*(column[: cursor[1]] for column in self.out))
-            if status == FULL_OUTPUT:
-                self.out = double_output(self.out, self.store)
-            else:
-                assert status == FULL_TABLE
-                self._make_room(int(rows.ts[cursor[0]]))
 
-    def _make_room(self, horizon: int) -> None:
-        pack_union(self.table.answers, self.store.arrays["expiries"], horizon)
-        self.table.make_room(horizon)
-        self.store.grow("expiries", self.table.answers.exp.size)
+        def attempt() -> int:
+            expiries = self.store.arrays["expiries"]
+            return unite_rows(rows, source, self.table.answers, expiries, self.out, cursor)
+
+        def pack() -> None:
+            # An instant starts over after a stop, so what it has added so far stays, even if it is cut again.
+            horizon = int(rows.ts[cursor[0]]) - 1
+            pack_union(self.table.answers, self.store.arrays["expiries"], horizon)
+
+        make_room = {FULL_OUTPUT: self._double_output, FULL_TABLE: lambda: self.table.make_room(pack)}
+        run_to_end(self.store, cursor, attempt, make_room)
+        return KeyedRows(*(column[: cursor[1]] for column in self.out))
+
+    def _double_output(self) -> None:
+        self.out = double_output(self.out, self.store)
 
     def mark(self, horizon: int, live: Array) -> None:
         self.table.mark(horizon, live)

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from meander.dataflow.edges import Text, as_text, frozen
+from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Store
+from meander.kernels.graph import DONE, FULL_TABLE
 from meander.kernels.interning import (
     COUNT,
     FREE,
@@ -41,12 +43,14 @@ class Vertices:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.least_arena = store.first_capacity(LEAST_ARENA)
         if "vertices.slots" not in store.arrays:
-            store.array("vertices.span", LEAST_CAPACITY, np.int64, width=4)
+            capacity = store.first_capacity(LEAST_CAPACITY)
+            store.array("vertices.span", capacity, np.int64, width=4)
             for column, dtype in COLUMNS.items():
-                store.array(f"vertices.{column}", LEAST_CAPACITY, dtype)
-            store.array("vertices.slots", 2 * LEAST_CAPACITY, np.uint64)
-            store.array("vertices.arena", LEAST_ARENA, np.uint8)
+                store.array(f"vertices.{column}", capacity, dtype)
+            store.array("vertices.slots", 2 * capacity, np.uint64)
+            store.array("vertices.arena", self.least_arena, np.uint8)
             store.array("vertices.counters", 4, np.int64)
         self.bind()
 
@@ -69,14 +73,20 @@ class Vertices:
         """The numbers of the names, as int32; new names get new numbers."""
         numbers = np.empty(text.rows, np.int32)
         hashes = np.empty(text.rows, np.uint64)
-        row = 0
+        cursor = np.zeros(2, np.int64)
+
+        def attempt() -> int:
+            cursor[0] = intern_names(*text, hashes, self.names, numbers, cursor[0])
+            return DONE if cursor[0] == text.rows else FULL_TABLE
+
+        def make_room() -> None:
+            row = cursor[0]
+            self._grow(int(text.end[row] - text.start[row]))
+
         with wrapping():
             hash_names(*text, hashes)
-            while True:
-                row = intern_names(*text, hashes, self.names, numbers, row)
-                if row == text.rows:
-                    return numbers
-                self._grow(int(text.end[row] - text.start[row]))
+            run_to_end(self.store, cursor, attempt, {FULL_TABLE: make_room})
+        return numbers
 
     def pin(self, value: str | int) -> int:
         """The number of a constant of the query; it is never freed."""
@@ -98,7 +108,7 @@ class Vertices:
         needed = measure_live(old, live)
         held = old.arena.size
         # Halving only what is mostly empty keeps a steady stream from resizing at every sweep.
-        size = max(LEAST_ARENA, held // 2) if needed < held // 4 else held
+        size = max(self.least_arena, held // 2) if needed < held // 4 else held
         arena = self.store.array("vertices.arena", size, np.uint8)
         with wrapping():
             sweep_names(old, live, arena)

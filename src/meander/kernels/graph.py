@@ -23,8 +23,18 @@ UNCHANGED = -1  # stamp of a row that this batch has not changed: before every i
 # Places in `Graph.counts`.
 ROWS, UNDONE = 0, 1
 
-# What a kernel says when it stops: nothing more to do, what it needs (more room in), or that it cannot.
+# What a kernel returns when it stops: nothing more to do, what it needs (more room in), or that it cannot.
 DONE, FULL_GRAPH, FULL_OUTPUT, FULL_TABLE, FULL_SCRATCH, FULL_MATRIX, NEEDS_LINKS, UNUSABLE = range(8)
+STATUS_NAMES = (
+    "done",
+    "the graph is full",
+    "the output is full",
+    "the table is full",
+    "the scratch space is full",
+    "the matrix is full",
+    "edges are not linked both ways",
+    "unusable",
+)
 
 
 class Graph(NamedTuple):

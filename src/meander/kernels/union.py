@@ -63,10 +63,14 @@ def unite_rows(
 
 @kernel
 def pack_union(answers: Answers, expiries: Array, horizon: int) -> None:
-    """Drop the entries that are expired at `horizon`, and build the index anew."""
+    """Drop the entries that are expired at `horizon`, both in what was emitted and in every input, and rebuild the
+    index. An entry that the current instant has added is not emitted yet, but some input holds it."""
     kept = 0
     for entry in range(answers.counts[0]):
-        if answers.exp[entry] > horizon:
+        latest = answers.exp[entry]
+        for j in range(expiries.shape[1]):
+            latest = max(latest, expiries[entry, j])
+        if latest > horizon:
             for position in range(answers.key.shape[1]):
                 answers.key[kept, position] = answers.key[entry, position]
             for j in range(expiries.shape[1]):

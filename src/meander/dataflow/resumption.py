@@ -1,0 +1,40 @@
+"""The one loop around kernels that stop for room and are called again.
+
+A kernel never allocates: when a table or its output is full it returns a status, its caller makes room, and the
+kernel continues where it stopped. Room is made by dropping what has expired or by growing a table. If neither helps,
+the kernel stops at the same point for the same reason, and would do so forever; here that is an error instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from meander.dataflow.state import Array, Store
+from meander.errors import StalledError
+from meander.kernels.graph import DONE, STATUS_NAMES
+
+
+def run_to_end(
+    store: Store, cursor: Array, attempt: Callable[[], int], make_room: Mapping[int, Callable[[], object]]
+) -> None:
+    """Call `attempt` until it returns DONE; after any other status, call what `make_room` has for it.
+
+    `cursor` begins with the next row and the number of output rows. A kernel that stops again for the same reason
+    must have taken a row, emitted one, or been given a larger table of `store` in between.
+    """
+    reached: tuple[int, int, int] | None = None
+    stalled: set[int] = set()
+    while (status := attempt()) != DONE:
+        now = int(cursor[0]), int(cursor[1]), store.growths
+        if now != reached:
+            reached = now
+            stalled.clear()
+        elif status in stalled:
+            raise StalledError(
+                f"{store.owner} stopped twice at row {now[0]} for the same reason ({STATUS_NAMES[status]}): "
+                "it took no row and its tables did not grow",
+                hint="this is a defect of Meander, and the run ends instead of looping forever; please report "
+                "the query and the edges of the last batch",
+            )
+        stalled.add(status)
+        make_room[status]()
