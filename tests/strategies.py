@@ -107,14 +107,21 @@ def once_in(draw: st.DrawFn, count: int) -> bool:
 
 
 @contextmanager
+def tables_of(capacity: int | None) -> Iterator[None]:
+    """While every table starts with room for `capacity` rows; None: the usual room."""
+    with pytest.MonkeyPatch.context() as patch:
+        if capacity is not None:
+            patch.setenv(FIRST_CAPACITY, str(capacity))
+        yield
+
+
+@contextmanager
 def restless(seed: int = 7, capacity: int | None = None) -> Iterator[None]:
     """While `auto` switches between its operators at random, every table starts with room for `capacity` rows, rows
     and vertices are renumbered, the levels that the closure caches may be too many, and batches are cut into parts,
     some of which start before others are finished."""
     chance = random.Random(seed)
-    with pytest.MonkeyPatch.context() as patch:
-        if capacity is not None:
-            patch.setenv(FIRST_CAPACITY, str(capacity))
+    with tables_of(capacity), pytest.MonkeyPatch.context() as patch:
         patch.setattr(closure, "MOST_LEVELS", chance.choice((0, 4 * closure.CHUNK, closure.MOST_LEVELS)))
         for name, value in (("FIRST_CUT", 1), ("LEAST_CUT", 1), ("MOST_ROWS_OUT", 3), ("FEW_VERTICES", 0)):
             patch.setattr(dataflow, name, chance.choice((value, getattr(dataflow, name))))

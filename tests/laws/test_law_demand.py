@@ -17,7 +17,7 @@ from meander.physical.plan import PathOp, build
 from meander.physical.planning import plan_query
 from oracle import expect
 from querytext import read_query
-from strategies import restless
+from strategies import CAPACITIES, restless
 
 EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "300"))
 
@@ -61,6 +61,7 @@ def streams(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     threads=st.sampled_from([1, 1, 2]),
     paths=st.booleans(),
     moves=st.integers(0, 99),
+    capacity=st.sampled_from(CAPACITIES),
 )
 @settings(max_examples=max(1, EXAMPLES // 3), deadline=None)
 def test_what_is_asked_for_is_given(
@@ -73,9 +74,10 @@ def test_what_is_asked_for_is_given(
     threads: int,
     paths: bool,
     moves: int,
+    capacity: int | None,
 ) -> None:
     text = f"STREAM s WINDOW {window[0]} SLIDE {window[1]}\n{body}"
-    with restless(moves):
+    with restless(moves, capacity):
         records = list(
             meander.run(
                 text,

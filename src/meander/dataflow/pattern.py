@@ -74,14 +74,16 @@ class AnswerTable:
     def bind(self) -> None:
         self.answers = Answers(*(self.store.arrays[f"answers.{column}"] for column in Answers._fields))
 
-    def make_room(self, pack: Callable[[], None]) -> None:
-        """Drop entries by `pack`, which also rebuilds the index; if more than half of them stay, double the table."""
+    def make_room(self, pack: Callable[[], None], more: int = 1) -> None:
+        """Drop entries by `pack`, which also rebuilds the index; then there is room for `more`. If more than half of
+        the entries stay, the table doubles anyway."""
         pack()
-        capacity = self.capacity
-        if self.answers.counts[0] > capacity // 2:
+        held = int(self.answers.counts[0])
+        if held > self.capacity // 2 or held + more > self.capacity:
+            capacity = 1 << (max(2 * self.capacity, held + more) - 1).bit_length()
             for column in self.columns:
-                self.store.grow(column, 2 * capacity)
-            self.store.array("answers.slots", 4 * capacity, np.int32, -1)
+                self.store.grow(column, capacity)
+            self.store.array("answers.slots", 2 * capacity, np.int32, -1)
             self.bind()
             pack()
 

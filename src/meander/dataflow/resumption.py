@@ -19,22 +19,24 @@ def run_to_end(
 ) -> None:
     """Call `attempt` until it returns DONE; after any other status, call what `make_room` has for it.
 
-    `cursor` begins with the next row and the number of output rows. A kernel that stops again for the same reason
-    must have taken a row, emitted one, or been given a larger table of `store` in between.
+    `cursor` begins with the next row and the number of output rows. Room may be made once without growth, by dropping
+    what has expired; if the kernel stops again for the same reason before it has taken or emitted a row, a table of
+    `store` must grow.
     """
-    reached: tuple[int, int, int] | None = None
-    stalled: set[int] = set()
+    reached = -1, -1
+    without_growth: set[int] = set()
     while (status := attempt()) != DONE:
-        now = int(cursor[0]), int(cursor[1]), store.growths
-        if now != reached:
-            reached = now
-            stalled.clear()
-        elif status in stalled:
-            raise StalledError(
-                f"{store.owner} stopped twice at row {now[0]} for the same reason ({STATUS_NAMES[status]}): "
-                "it took no row and its tables did not grow",
-                hint="this is a defect of Meander, and the run ends instead of looping forever; please report "
-                "the query and the edges of the last batch",
-            )
-        stalled.add(status)
+        stop, growths = (int(cursor[0]), int(cursor[1])), store.growths
         make_room[status]()
+        if stop != reached or store.growths != growths:
+            without_growth.clear()
+        if store.growths == growths:
+            if status in without_growth:
+                raise StalledError(
+                    f"{store.owner} stopped twice at row {stop[0]} for the same reason ({STATUS_NAMES[status]}): "
+                    "it took no row and its tables did not grow",
+                    hint="this is a defect of Meander, and the run ends instead of looping forever; please report "
+                    "the query and the edges of the last batch",
+                )
+            without_growth.add(status)
+        reached = stop

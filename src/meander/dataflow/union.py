@@ -41,13 +41,14 @@ class UnionOperator:
             expiries = self.store.arrays["expiries"]
             return unite_rows(rows, source, self.table.answers, expiries, self.out, cursor)
 
-        def pack() -> None:
-            # An instant starts over after a stop, so what it has added so far stays, even if it is cut again.
-            horizon = int(rows.ts[cursor[0]]) - 1
-            pack_union(self.table.answers, self.store.arrays["expiries"], horizon)
+        def make_room() -> None:
+            time = rows.ts[cursor[0]]
+            instant = int(np.searchsorted(rows.ts, time, side="right") - cursor[0])
+            self.table.make_room(
+                lambda: pack_union(self.table.answers, self.store.arrays["expiries"], time - 1), instant
+            )
 
-        make_room = {FULL_OUTPUT: self._double_output, FULL_TABLE: lambda: self.table.make_room(pack)}
-        run_to_end(self.store, cursor, attempt, make_room)
+        run_to_end(self.store, cursor, attempt, {FULL_OUTPUT: self._double_output, FULL_TABLE: make_room})
         return KeyedRows(*(column[: cursor[1]] for column in self.out))
 
     def _double_output(self) -> None:

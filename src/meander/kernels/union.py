@@ -8,41 +8,42 @@ from meander.kernels.pattern import Answers, KeyedRows, add_answer, emit_answer,
 
 
 @kernel
-def take_row(rows: KeyedRows, i: int, source: int, answers: Answers, expiries: Array) -> bool:
-    """Set what row `i` says of its tuple in its input; False: there is no room for a new tuple."""
+def take_row(rows: KeyedRows, i: int, source: int, answers: Answers, expiries: Array) -> None:
+    """Set the expiry that row `i` gives its tuple in its input. Needs room for one entry."""
     at = find_answer(answers, rows.key[i])
     entry = answers.slots[at]
     if entry < 0:
         if rows.op[i] < 0:
-            return True
+            return
         entry = add_answer(answers, at, rows.key[i])
-        if entry < 0:
-            return False
         expiries[entry, :] = 0
     held = expiries[entry, source]
     expiries[entry, source] = (
         max(held, rows.exp[i]) if rows.op[i] > 0 else min(held, max(rows.exp[i], rows.ts[i]))
     )
-    return True
 
 
 @kernel
 def unite_rows(
     rows: KeyedRows, source: Array, answers: Answers, expiries: Array, out: KeyedRows, cursor: Array
 ) -> int:
-    """Walk the inputs' tuples, merged by time, and hand out those whose largest expiry an instant changes, once each.
+    """Walk the inputs' tuples, merged by time, and emit those whose largest expiry an instant changes, once each.
 
-    `source` tells which input a row is from, `expiries` hold each input's expiry by entry.
-    `cursor` is [first row of the instant, output rows]; an instant that is begun again comes out the same.
+    `source` is the input of each row, `expiries` hold each input's expiry by entry. `cursor` is [next row, output
+    rows]. An instant is taken whole or not at all: both checks for room come before it.
     """
     while cursor[0] < rows.ts.size:
         begin = cursor[0]
         time = rows.ts[begin]
         end = begin
         while end < rows.ts.size and rows.ts[end] == time:
-            if not take_row(rows, end, source[end], answers, expiries):
-                return FULL_TABLE
             end += 1
+        if answers.counts[0] + end - begin > answers.exp.size:
+            return FULL_TABLE
+        if cursor[1] + end - begin > out.ts.size:
+            return FULL_OUTPUT
+        for i in range(begin, end):
+            take_row(rows, i, source[i], answers, expiries)
         for i in range(begin, end):
             entry = answers.slots[find_answer(answers, rows.key[i])]
             if entry < 0:
@@ -52,8 +53,6 @@ def unite_rows(
             for j in range(expiries.shape[1]):
                 after = max(after, expiries[entry, j])
             if after != before:
-                if cursor[1] == out.ts.size:
-                    return FULL_OUTPUT
                 answers.exp[entry] = after
                 emit_answer(out, cursor[1], rows.key[i], time, after, 1 if after > before else -1)
                 cursor[1] += 1
@@ -63,14 +62,10 @@ def unite_rows(
 
 @kernel
 def pack_union(answers: Answers, expiries: Array, horizon: int) -> None:
-    """Drop the entries that are expired at `horizon`, both in what was emitted and in every input, and rebuild the
-    index. An entry that the current instant has added is not emitted yet, but some input holds it."""
+    """Drop the entries that are expired at `horizon`, and rebuild the index. Only between two instants."""
     kept = 0
     for entry in range(answers.counts[0]):
-        latest = answers.exp[entry]
-        for j in range(expiries.shape[1]):
-            latest = max(latest, expiries[entry, j])
-        if latest > horizon:
+        if answers.exp[entry] > horizon:
             for position in range(answers.key.shape[1]):
                 answers.key[kept, position] = answers.key[entry, position]
             for j in range(expiries.shape[1]):
