@@ -179,8 +179,8 @@ class Explanation:
         reason = f"{name}, the least estimated work of {len(plans)} equivalent plans"
         if number == 0:
             return reason
-        work, before = cost(plans[number]), cost(plans[0])
-        return f"{reason}: {work:,.0f}, against {before:,.0f} for plan 0 (the query as written)"
+        work, before = _work(plans[number]), _work(plans[0])
+        return f"{reason}: {work}, against {before} for plan 0 (the query as written)"
 
     def _logical(self, result: str) -> Section:
         plan = self.canonical[result]
@@ -200,7 +200,7 @@ class Explanation:
     def _plans(self, result: str) -> Section:
         plans, chosen = self.plans[result], self.chosen[result]
         lines = [
-            f"{'*' if number == chosen else ' '}{number:>3}  {cost(plan):>10,.1f}  {self.written(plan)}"
+            f"{'*' if number == chosen else ' '}{number:>3}  {_work(plan):>10}  {self.written(plan)}"
             for number, plan in enumerate(plans)
         ]
         return Section(
@@ -237,6 +237,12 @@ class Explanation:
             for line in state_held(stage.plan, self.unit)
         ]
         return Section("State of each cell", "\n".join(lines))
+
+
+def _work(plan: Plan) -> str:
+    """The estimated work of a plan, to two digits where it is little."""
+    work = cost(plan)
+    return f"{work:,.0f}" if work >= 10 else f"{work:.2g}"
 
 
 def _written_size(plan: Plan) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from meander.algebra.nodes import Condition
 from meander.algebra.printing import conditions
-from meander.explain.sections import counted, listed
+from meander.explain.sections import counted
 from meander.physical.plan import FilterOp, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp, UnionOp
 from meander.physical.printing import title
 from meander.physical.stages import base_stream
 from meander.syntax.durations import format_duration
+from meander.syntax.printing import term_text
+from meander.syntax.query import Constant
 
 
 def state_held(plan: PhysicalPlan, unit: str = "s") -> list[str]:
@@ -32,7 +34,7 @@ def _edges(plan: PhysicalPlan, unit: str) -> Iterator[str]:
     for (stream, window, slide), labels in sorted(windows.items()):
         longest, shortest = format_duration(window, unit), format_duration(max(0, window - slide), unit)
         span = longest if slide == 1 else f"{shortest} to {longest}"
-        yield f"edges of {stream} ({listed(sorted(labels))}), each for {span}, until it leaves the window"
+        yield f"edges of {stream} ({', '.join(sorted(labels))}), each for {span}, until it leaves the window"
 
 
 def _operators(plan: PhysicalPlan) -> Iterator[str]:
@@ -54,7 +56,7 @@ def _operators(plan: PhysicalPlan) -> Iterator[str]:
 def _reached(path: PathOp, expression: str) -> str:
     states = counted(path.states, "automaton state")
     if path.root is not None:
-        return f"the vertices that {path.root} reaches by {expression} ({states})"
+        return f"the vertices that {term_text(Constant(path.root))} reaches by {expression} ({states})"
     roots = "each source vertex" if path.demand is None else f"each source vertex in #{path.demand}"
     return f"for {roots}, the vertices that it reaches by {expression} ({states})"
 

@@ -11,6 +11,8 @@ from meander.physical.plan import FilterOp, Links, PathOp, PatternOp, PhysicalPl
 from meander.physical.shares import MARK
 from meander.physical.stages import Delivery, StagedPlan
 from meander.syntax.durations import format_duration
+from meander.syntax.printing import term_text
+from meander.syntax.query import Constant
 
 AUTO_PATH_OPERATOR = "s-path or closure, switched at run time by estimated cost"
 """What `--path-operator auto` comes to."""
@@ -61,7 +63,7 @@ def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
             columns = f"({', '.join(first[variable] for variable in output)})"
             return [f"{columns} where {joined}" if joined else columns]
         case PathOp(root=root, demand=demand):
-            starts = [f"from {root} only"] if root is not None else []
+            starts = [f"from {term_text(Constant(root))} only"] if root is not None else []
             return starts + ([f"only for the pairs in #{demand}"] if demand is not None else [])
     return []
 
