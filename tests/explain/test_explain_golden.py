@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from meander import Session
 from meander.explain import EVERY_STAGE, STAGES, as_text, explain, sections
 from meander.explain.stages import Explanation
 from meander.syntax import parse
@@ -68,3 +69,11 @@ def test_any_plan_can_be_asked_for_and_is_marked(name: str) -> None:
     assert marked[0].split()[1] == str(last)
     assert marked[1].endswith("as requested") == (last > 0)
     assert asked.physical.results
+
+
+def test_a_query_of_a_session_is_explained_as_by_the_command() -> None:
+    text = query_text("q4.dl")
+    query = Session().query(text, name="q4")  # explaining starts no Spark
+    assert query.explain() == explain(text)
+    assert query.explain("plans") == explain(text, "plans")
+    assert query.explain(cells=3) == explain(text, cells=3)
