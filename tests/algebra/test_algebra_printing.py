@@ -50,8 +50,8 @@ def test_windows_are_written_as_asked():
 
 def test_each_later_place_is_tied_to_the_first_place_of_its_variable():
     star = Pattern((A, A, A), ((0, 0), (0, 1), (1, 0)), (1, 0, 1), "d")
-    assert positions(star) == ["src1", "trg2"]
-    assert equalities(star) == ["src1 = trg1", "src1 = src2", "trg2 = src3", "src1 = trg3"]
+    assert positions(star.ends) == ["src1", "trg2"]
+    assert equalities(star.ends) == ["src1 = trg1", "src1 = src2", "trg2 = src3", "src1 = trg3"]
 
 
 def test_a_tree_has_a_line_for_each_node_and_prints_what_is_shared_once():

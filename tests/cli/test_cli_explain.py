@@ -42,7 +42,7 @@ def test_a_file_with_a_byte_order_mark_and_windows_lines_is_read(tmp_path: Path)
     assert meander("explain", str(path)).returncode == 0
 
 
-@pytest.mark.parametrize("stage", ["query", "logical", "plans", "physical"])
+@pytest.mark.parametrize("stage", ["query", "logical", "plans", "physical", "all"])
 def test_a_stage_is_drawn_to_a_file(stage: str, tmp_path: Path) -> None:
     picture = tmp_path / "plan.svg"
     done = meander("explain", str(EXAMPLES / "q7.dl"), "--stage", stage, "--svg", str(picture))
@@ -122,7 +122,7 @@ def test_empty_standard_input_is_an_empty_query() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--stage", "final"], "accepted: query, logical, plans, physical"),
+        (["--stage", "final"], "accepted: query, logical, plans, physical, all"),
         (["--time-unit", "h"], "accepted: s, ms, us"),
         (["--path-operator", "dfs"], "accepted: auto, s-path, negative-tuple, closure"),
         (["--plan", "99"], "its plans are 0 to"),

@@ -156,14 +156,6 @@ def test_a_reader_of_answers_may_leave_early(tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_the_demonstration_leaves_what_it_made(tmp_path: Path) -> None:
-    done = meander("demo", "--runner", "local", "--folder", str(tmp_path / "demo"))
-    assert done.returncode == 0
-    assert "ann Because cem  by ann RL bob, bob RL cem" in done.stdout
-    made = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert made == {"notify.dl", "social.tsv", "answers.jsonl", "plan.svg", "answers.svg"}
-
-
 @pytest.mark.spark
 def test_spark_is_the_default_runner_and_has_the_same_answers(tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"

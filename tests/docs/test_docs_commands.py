@@ -28,7 +28,7 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MARKS = {"spark": pytest.mark.spark, "slow": pytest.mark.slow}
-PROGRAMS = {"meander": "python -m meander", "python": "python", "spark-submit": "spark-submit"}
+PROGRAMS = ("python", "spark-submit")
 DONE = "the block is done"
 LOOP = f"""
 import json, sys
@@ -63,10 +63,11 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     folder = tmp_path / ".venv" / "bin"
     folder.mkdir(parents=True)
-    for name, command in PROGRAMS.items():
-        program, _, arguments = command.partition(" ")
-        path = Path(sys.executable).with_name(program)
-        (folder / name).write_text(f'#!/bin/sh\nexec "{path}" {arguments} "$@"\n')
+    scripts = {name: f'#!/bin/sh\nexec "{Path(sys.executable).with_name(name)}" "$@"\n' for name in PROGRAMS}
+    # As pip installs it: the program is called by the name that was typed, which the demonstration prints.
+    scripts["meander"] = f"#!{sys.executable}\nimport sys\nfrom meander.cli import main\nsys.exit(main())\n"
+    for name, script in scripts.items():
+        (folder / name).write_text(script)
         (folder / name).chmod(0o755)
     return tmp_path
 

@@ -1,6 +1,6 @@
 """The pictures in the documentation are those that the program draws today, and the laws those that it has.
 
-`MEANDER_REGENERATE=1 pytest tests/docs` draws them anew.
+`MEANDER_REGENERATE=1 pytest tests/docs` draws them again.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import meander
 from meander.algebra.nodes import Plan
 from meander.algebra.printing import notation
+from meander.cli.demo import EDGES, HOUR, QUERY, _timeline
 from meander.drawing import draw_plan
 from meander.explain.stages import Explanation
 from meander.rewrite import LAWS
@@ -46,7 +48,13 @@ def q4_plan(name: str) -> str:
     return draw_plan({"Answer": plans[number]}, f"Q4, plan {number}: {words}")
 
 
+def demo_answers() -> str:
+    edges = [(src, label, trg, hour * HOUR) for hour, src, label, trg in EDGES]
+    return _timeline(meander.run(QUERY, edges))
+
+
 DRAWN = {
+    "demo-answers": demo_answers,
     "notify-canonical": lambda: explanation("notify.dl").draw("logical", "notify.dl"),
     "notify-physical": lambda: explanation("notify.dl").draw("physical", "notify.dl"),
     **{name: (lambda name=name: q4_plan(name)) for name in Q4},

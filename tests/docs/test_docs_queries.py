@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import meander
 from meander.errors import QueryError
 from meander.explain import explain
 
@@ -34,3 +35,19 @@ def test_a_query_in_the_documentation_is_accepted_or_refused_as_it_says(
             explain(text, language=language)
     else:
         assert "Warnings\n  none" in explain(text, language=language)
+
+
+def test_the_gcore_query_has_the_answers_of_notify_dl_and_those_of_the_empty_path() -> None:
+    """As the README says: bob and cem are notified of their own posts; with `+` the answers are the same."""
+    [(printed, _, _)] = [block.values for block in BLOCKS if block.id == "README.md-2"]
+    assert printed == (ROOT / "examples" / "notify.gcore").read_text(encoding="utf-8")
+    datalog = notified((ROOT / "examples" / "notify.dl").read_text(encoding="utf-8"))
+    assert notified(printed.replace("*", "+")) == datalog
+    more = notified(printed) - datalog
+    assert {(src, trg) for src, trg, _, _ in more} == {("bob", "m2"), ("cem", "m1"), ("cem", "m3")}
+    assert notified(printed) >= datalog
+
+
+def notified(query: str) -> set[tuple[str, str, int, int]]:
+    records = meander.run(query, str(ROOT / "examples" / "social.tsv"))
+    return {(one["src"], one["trg"], one["ts"], one["exp"]) for one in records}

@@ -1,9 +1,6 @@
-"""Pictures judged by their geometry."""
+"""Pictures of plans, judged by their geometry."""
 
 from __future__ import annotations
-
-import xml.etree.ElementTree as ET
-from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -11,10 +8,10 @@ from hypothesis import strategies as st
 from paper_plans import PLANS
 
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
-from meander.drawing import GraphEdge, draw_graph, draw_plan
+from meander.drawing import draw_plan
 from meander.drawing.boxes import Box, draw_boxes
 from meander.syntax.query import Either, Label, Repeat, Then
-from picture_geometry import SVG, boxes_of, check_picture, overlap, text_rectangle
+from picture_geometry import SVG, boxes_of, check_picture
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))
@@ -101,39 +98,3 @@ def test_a_label_of_megabytes_is_cut() -> None:
     svg = draw_plan({"Answer": WScan("s", ("x" * 10_000_000,), 10)}, "long")
     check_picture(svg)
     assert len(svg) < 10_000
-
-
-vertices = st.sampled_from(["alice", "bob", "a very long name of a vertex", "7", "漢字", "u", "v", "w"])
-graph_edges = st.builds(
-    GraphEdge,
-    vertices,
-    st.sampled_from(["follows", "l"]),
-    vertices,
-    st.integers(0, 99),
-    st.none() | st.integers(100, 10**9),
-)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(graph_edges, min_size=1, max_size=25), st.lists(graph_edges, max_size=6))
-def test_labels_of_an_answer_graph_have_places_of_their_own(
-    edges: list[GraphEdge], answers: list[GraphEdge]
-) -> None:
-    root = ET.fromstring(draw_graph(edges, answers, "answers"))
-    groups = [group for group in root.iter(f"{SVG}g") if group.get("class") in {"box", "name"}]
-    texts = [text_rectangle(text) for group in groups for text in group.iter(f"{SVG}text")]
-    assert len(texts) == len(set(edges)) + len(set(answers)) + len(
-        {v for e in edges + answers for v in (e.src, e.trg)}
-    )
-    assert not any(overlap(one, other) for one, other in combinations(texts, 2))
-
-
-def test_a_large_answer_graph_shows_its_first_edges_and_says_so() -> None:
-    svg = draw_graph(
-        [GraphEdge(f"v{place}", "a", f"v{place + 1}", 0, 9) for place in range(500)], (), "chain"
-    )
-    assert "chain (the first 60 of 500 edges)" in svg
-
-
-def test_an_empty_answer_graph_is_a_picture_too() -> None:
-    assert ET.fromstring(draw_graph([], (), "nothing yet")).tag == f"{SVG}svg"

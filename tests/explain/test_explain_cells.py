@@ -1,9 +1,11 @@
-"""The physical plan for several cells: its stages, and what is sent to whom."""
+"""The physical plan for several cells: its stages, and how their input is distributed."""
 
 from __future__ import annotations
 
 import meander.explain
 from command import ROOT
+from meander.explain.stages import Explanation
+from picture_geometry import check_picture
 
 NOTIFY = (ROOT / "examples" / "notify.dl").read_text(encoding="utf-8")
 
@@ -19,16 +21,31 @@ def test_one_cell_has_no_stages() -> None:
 def test_stages_and_exchanges_are_shown_for_several_cells() -> None:
     shown = physical(NOTIFY, 3)
     assert "Physical plan for 3 cells" in shown
-    assert "stage 0: one cell puts edges in order" in shown
+    assert "stage 0: one cell orders the edges by time" in shown
     first, second = shown.split("stage 1: 3 cells")[1].split("stage 2: 3 cells")
-    assert "likes: those whose source it owns" in first
-    assert "follows: all" in first
+    assert "likes: hash-partitioned by source" in first
+    assert "follows: broadcast" in first
     assert "PATTERN RL" in first
-    assert "@1 (RL, from stage 1): all" in second
-    assert "PATTERN" not in second
+    assert "@1 (RL, from stage 1): broadcast" in second
+    assert "PATTERN" not in second.split("State of each cell")[0]
 
 
-def test_what_goes_to_the_owner_of_a_target_says_so() -> None:
+def test_partitioning_by_target_is_shown() -> None:
     shown = physical("STREAM s WINDOW 1h\nAnswer(y) <- a+(x, y), b(y, z).", 2)
-    assert "from stage 1): those whose target it owns" in shown
-    assert "s b: those whose source it owns" in shown
+    assert "from stage 1): hash-partitioned by target" in shown
+    assert "s b: hash-partitioned by source" in shown
+
+
+def test_the_state_of_several_cells_is_that_of_their_stages() -> None:
+    """Several cells do not use demand, so their state has none."""
+    shown = meander.explain.explain(NOTIFY, cells=3)
+    _, state = shown.split("State of each cell\n")
+    assert "stage 1: #5 PATTERN RL" in state
+    assert "demand" not in state
+
+
+def test_the_picture_for_several_cells_shows_their_stages() -> None:
+    picture = Explanation(NOTIFY, cells=3).draw()
+    check_picture(picture)
+    assert "stage 2 #0 RECEIVE" in picture
+    assert "stage 1 #5 PATTERN" in picture

@@ -16,7 +16,7 @@ def messages(text: str, unit: str = "s") -> list[str]:
 
 
 def state(text: str) -> list[str]:
-    return state_held(Explanation(text).canonical.values())
+    return state_held(Explanation(text).physical)
 
 
 def test_a_plain_query_has_no_warning() -> None:
@@ -82,30 +82,45 @@ def test_warnings_stand_in_the_explanation() -> None:
 
 def test_state_names_streams_labels_and_how_long_edges_stay() -> None:
     [edges, *_] = state("STREAM s WINDOW 24h SLIDE 1h Answer(x, y) <- likes(x, z), posts(z, y).")
-    assert edges == "s: edges likes and posts, each for more than 23h and at most 1d from its time on"
+    assert edges == "edges of s (likes, posts), each for 23h to 1d, until it leaves the window"
 
 
 def test_a_slide_of_one_keeps_every_edge_for_the_whole_window() -> None:
     assert state("STREAM s WINDOW 30 Answer(x, y) <- a(x, y).") == [
-        "s: edges a, each for 30s from its time on"
+        "edges of s (a), each for 30s, until it leaves the window"
     ]
 
 
-def test_state_says_what_a_closure_is_over() -> None:
-    held = state("STREAM s WINDOW 9 D(x, y) <- a(x, z), b(z, y). Answer(x, y) <- D+(x, y) as P.")
-    assert held[1] == "D: its answers, each once, found by joining a and b; nothing in between"
-    assert held[2].startswith("P: closure D+ over D, a tree from every vertex where one begins")
+def test_edges_that_no_operator_looks_into_are_no_state() -> None:
+    held = state("STREAM s WINDOW 9 Answer(x, y) <- a(x, y). Answer(x, y) <- b(x, z), c(z, y).")
+    assert held[0].startswith("edges of s (b, c)")
+    assert held[-1] == "#4 UNION Answer: its distinct tuples"
 
 
-def test_a_closure_from_a_given_vertex_keeps_one_tree() -> None:
-    held = state('STREAM s WINDOW 9 Answer(x) <- a+("alice", x) as P.')
-    assert any("a tree from the vertex alice" in line for line in held)
-
-
-def test_a_bounded_path_is_no_closure() -> None:
-    assert "P: paths a{2,4} over a" in "\n".join(
-        state("STREAM s WINDOW 9 Answer(x, y) <- a{2,4}(x, y) as P.")
+def test_state_shows_what_a_closure_is_over() -> None:
+    held = state("STREAM s WINDOW 9 D(x, y) <- a(x, z), b(z, y), c(x, y). Answer(x, y) <- D+(x, y) as P.")
+    assert held[1] == "#3 PATTERN D: its distinct matches; no intermediate join results"
+    assert held[2] == (
+        "#4 PATH P: for each source vertex, the vertices that it reaches by D+ (2 automaton states)"
     )
+
+
+def test_a_closure_from_a_given_vertex_holds_what_that_vertex_reaches() -> None:
+    held = state('STREAM s WINDOW 9 Answer(x) <- a+("alice", x) as P.')
+    assert any('the vertices that "alice" reaches by a+' in line for line in held)
+
+
+def test_state_that_several_results_share_is_listed_once() -> None:
+    text = """
+    PATH RL = (u1)-/ <:follows^*> /->(u2), (u1)-[:likes]->(m1)<-[:posts]-(u2)
+    CONSTRUCT (u)-[:notify]->(m), (u)-/@p:because/->(v)
+    MATCH (u)-/ p<~RL*> /->(v), (v)-[:posts]->(m)
+    ON social_stream WINDOW(24h) SLIDE(1h)
+    """
+    held = state(text)
+    assert len([line for line in held if "reaches by RL*" in line]) == 1
+    numbers = [line.split()[0] for line in held[1:]]
+    assert len(numbers) == len(set(numbers))
 
 
 def test_plans_that_share_everything_twice_are_explained_all_the_same() -> None:
@@ -116,7 +131,7 @@ def test_plans_that_share_everything_twice_are_explained_all_the_same() -> None:
 
 
 def test_an_unknown_stage_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(ArgumentError, match="stages are query, logical, plans, physical"):
+    with pytest.raises(ArgumentError, match="stages are query, logical, plans, physical, all"):
         explain("STREAM s WINDOW 9 Answer(x, y) <- a(x, y).", "final")
 
 

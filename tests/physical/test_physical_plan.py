@@ -110,19 +110,19 @@ def test_what_nothing_reaches_is_scanned() -> None:
 # In words
 
 
-def test_the_description_says_what_is_read_kept_and_shared() -> None:
+def test_the_description_shows_inputs_indexes_and_readers() -> None:
     plan = built(
         "D(x, y) <- a(x, m), b(m, y).\nAnswer(x, y) <- D+(x, y).",
         'D(x, y) <- a(x, m), b(m, y).\nAnswer(x) <- D("ann", x).',
         path_operator="negative-tuple",
     )
     assert describe(plan).splitlines() == [
-        "#0 WSCAN s: a; window 1d, slide 1h; kept, with lists by source and target; to #2",
-        "#1 WSCAN s: b; window 1d, slide 1h; kept, with lists by source and target; to #2",
-        "#2 PATTERN D from #0, #1; kept, with lists by source and target; shared by #3 and #4",
-        "#3 PATH D+: D+ from #2; by negative-tuple; to q0.Answer",
-        '#4 FILTER from #2; where src = "ann"; kept, with lists by target; to #5',
-        "#5 PATTERN Answer from #4; to q1.Answer",
+        "#0 WSCAN s: a; window 1d, slide 1h; indexed by source and target; read by #2",
+        "#1 WSCAN s: b; window 1d, slide 1h; indexed by source and target; read by #2",
+        "#2 PATTERN D from #0, #1; (src1, trg2) where trg1 = src2; indexed by source and target; read by #3 and #4",
+        "#3 PATH D+ from #2; negative-tuple; read by q0.Answer",
+        '#4 FILTER from #2; where src = "ann"; indexed by target; read by #5',
+        "#5 PATTERN Answer from #4; (trg1); read by q1.Answer",
         "q0 and q1 share #0, #1, #2",
     ]
 
@@ -132,7 +132,7 @@ def test_every_operator_has_a_reader() -> None:
     lines = describe(
         built("Answer(x, y) <- (a/b)(x, y).\nAnswer(x, y) <- c+(x, y).", paths=True)
     ).splitlines()
-    assert all(line.count("; to ") + line.count("; shared by ") == 1 for line in lines)
+    assert all(line.count("; read by ") == 1 for line in lines)
 
 
 def test_one_query_has_nothing_to_share_with_others() -> None:

@@ -29,24 +29,26 @@ def symbol(plan: Plan) -> str:
     return _SYMBOLS[type(plan)]
 
 
-def positions(pattern: Pattern) -> list[str]:
+Ends = tuple[tuple[int, int], ...]
+"""The variables at the source and the target of each input of a pattern."""
+
+
+def positions(ends: Ends) -> list[str]:
     """The first place of each variable of a pattern: `src1`, `trg1`, …"""
     first: dict[int, str] = {}
-    for variable, place in _places(pattern):
+    for variable, place in _places(ends):
         first.setdefault(variable, place)
-    return [first[variable] for variable in range(pattern.variables)]
+    return [first[variable] for variable in range(len(first))]
 
 
-def equalities(pattern: Pattern) -> list[str]:
-    """What the pattern asks of its inputs' end points, each later place tied to the variable's first."""
-    first = positions(pattern)
-    return [
-        f"{first[variable]} = {place}" for variable, place in _places(pattern) if first[variable] != place
-    ]
+def equalities(ends: Ends) -> list[str]:
+    """What a pattern asks of its inputs' end points, each later place tied to the variable's first."""
+    first = positions(ends)
+    return [f"{first[variable]} = {place}" for variable, place in _places(ends) if first[variable] != place]
 
 
-def _places(pattern: Pattern) -> Iterator[tuple[int, str]]:
-    for number, (src, trg) in enumerate(pattern.ends, start=1):
+def _places(ends: Ends) -> Iterator[tuple[int, str]]:
+    for number, (src, trg) in enumerate(ends, start=1):
         yield src, f"src{number}"
         yield trg, f"trg{number}"
 
@@ -148,7 +150,7 @@ def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
             case Union(_, label):
                 head = f"{sign}^{{{label}}}"
             case Pattern(_, _, output, label):
-                first, asked = positions(node), equalities(node)
+                first, asked = positions(node.ends), equalities(node.ends)
                 below = f"_{{{_all(asked)}}}" if asked else ""
                 head = f"{sign}{below}^{{{', '.join([*(first[variable] for variable in output), label])}}}"
             case Path(_, _, label):
@@ -179,9 +181,9 @@ def describe(
         case Union(_, label):
             return label, ""
         case Pattern(_, _, output, label):
-            first = positions(plan)
+            first = positions(plan.ends)
             handed = ", ".join(first[variable] for variable in output)
-            return f"{label}({handed})", _all(equalities(plan))
+            return f"{label}({handed})", _all(equalities(plan.ends))
         case Path(_, _, label):
             return label, path_expression(plan, scans)
 

@@ -82,25 +82,28 @@ def explain(
     query: QueryArgument,
     stage: Annotated[
         str | None,
-        typer.Option("--stage", metavar="query|logical|plans|physical", help="Show this stage alone."),
+        typer.Option(
+            "--stage",
+            metavar="query|logical|plans|physical|all",
+            help="Show how the plan came about: one stage, or all.",
+        ),
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the plan of this stage to FILE.")
+        Path | None,
+        typer.Option("--svg", metavar="FILE", help="Draw the plan that will run to FILE (or the stage's)."),
     ] = None,
     plan: PlanOption = None,
     time_unit: UnitOption = "s",
     path_operator: OperatorOption = "auto",
     demand: DemandOption = True,
-    cells: Annotated[
-        int, typer.Option("--cells", metavar="N", min=1, help="Show the physical plan for N cells.")
-    ] = 1,
+    cells: Annotated[int, typer.Option("--cells", metavar="N", min=1, help="Show the plan for N cells.")] = 1,
 ) -> None:
-    """Show what meander makes of a query, stage by stage."""
-    from meander.explain import STAGES, Explanation, sections, warnings_of
+    """Show the plan that will run for a query, the state that it will hold, and warnings."""
+    from meander.explain import EVERY_STAGE, STAGES, Explanation, sections, warnings_of
     from meander.physical.plan import PATH_OPERATORS
 
     if stage is not None:
-        one_of("--stage", stage, STAGES)
+        one_of("--stage", stage, [*STAGES, EVERY_STAGE])
     one_of("--time-unit", time_unit, UNITS)
     one_of("--path-operator", path_operator, PATH_OPERATORS)
     text, language = read_query(query)
@@ -118,7 +121,7 @@ def explain(
         keep_apart("--svg", str(svg), [query])
         _write(svg, explanation.draw(stage, _name_of(query)))
     print_sections(shown)
-    if stage is not None:
+    if stage in STAGES:
         for warning in warnings_of(explanation.query, time_unit):
             print_warning(warning.show(text))
 

@@ -1,4 +1,5 @@
-"""A small query over a small stream, shown from its text to its answers; all is left in a folder to go on with.
+"""A small query over a small stream, shown from its text to its answers; everything is left in a folder, to continue
+with.
 
 The stream is in the manner of the paper's running example: people follow each other, post, and like what is posted.
 """
@@ -6,14 +7,19 @@ The stream is in the manner of the paper's running example: people follow each o
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from meander.cli.arguments import read_query
 from meander.cli.running import Request, run_in_process, run_on_spark, streams_read
-from meander.drawing import GraphEdge, draw_graph
+from meander.drawing import Answer, Row, draw_timeline
 from meander.errors import ArgumentError
 from meander.explain.stages import Explanation
+from meander.physical.printing import tree
 from meander.syntax import parse
 from meander.syntax.durations import format_duration
 
@@ -39,10 +45,16 @@ EDGES = (
     (27, "ann", "likes", "salad"),
 )
 HOUR = 3600
+WINDOW = 24
+
+# Edges to add, for a look at what changes.
+MORE = "dan\\tfollows\\tann\\t100800\\ndan\\tlikes\\tsalad\\t100800\\n"
+
+Pair = tuple[str, str]
 
 
 def run_demo(folder: Path, runner: str) -> None:
-    """Write the query and the stream to `folder`, run it, and tell what happens."""
+    """Write the query and the stream to `folder`, run it, and show what happens."""
     files = {
         name: folder / name
         for name in ("notify.dl", "social.tsv", "answers.jsonl", "plan.svg", "answers.svg")
@@ -56,22 +68,35 @@ def run_demo(folder: Path, runner: str) -> None:
         raise ArgumentError(
             f"{folder} cannot be written: {error.strerror}", hint="give another --folder"
         ) from None
-    _tell("The query", QUERY)
-    _tell("The stream", "".join(f"{hour:>4}h  {src} {label} {trg}\n" for hour, src, label, trg in EDGES))
+    _show("The query", QUERY)
+    _show("The stream", "".join(f"{hour:>4}h  {src} {label} {trg}\n" for hour, src, label, trg in EDGES))
     explanation = Explanation(QUERY)
-    _tell("The operators that answer it", "\n".join(s.text for s in explanation.stage("physical")[:1]))
-    files["plan.svg"].write_text(explanation.draw("plans", "notify.dl"), encoding="utf-8")
+    _show("The operators that answer it", tree(explanation.physical))
+    files["plan.svg"].write_text(explanation.draw(name="notify.dl"), encoding="utf-8")
     _run(files, runner)
     answers = [json.loads(line) for line in files["answers.jsonl"].read_text(encoding="utf-8").splitlines()]
-    _tell("The answers, each with the time in which it holds", "\n".join(map(_answer_line, answers)))
-    files["answers.svg"].write_text(_picture(answers), encoding="utf-8")
-    _tell(
-        "To try next",
-        f"open {files['plan.svg']} and {files['answers.svg']} in a browser\n"
-        f"meander explain {files['notify.dl']}\n"
-        f"add edges to {files['social.tsv']}, or change the window in {files['notify.dl']}, and then:\n"
-        f"meander run {files['notify.dl']} --stream {files['social.tsv']} --out - --runner {runner} --paths",
+    _show("The answers, each with the time in which it holds", "\n".join(map(_answer_line, answers)))
+    files["answers.svg"].write_text(_timeline(answers), encoding="utf-8")
+    _show(
+        "Pictures, for a browser",
+        f"{files['plan.svg']}: the operators\n{files['answers.svg']}: the answers over time, with their proofs",
     )
+    query, stream = (shlex.quote(str(files[name])) for name in ("notify.dl", "social.tsv"))
+    _show(
+        "To try next: the plan and its state, two more edges, and their answers",
+        f"{_program()} explain {query}\n"
+        f"printf '{MORE}' >> {stream}\n"
+        f"{_program()} run {query} --stream {stream} --out - --runner {runner} --paths",
+    )
+
+
+def _program() -> str:
+    """The command that started this process, as it can be typed again."""
+    started = sys.argv[0]
+    if Path(started).stem == "__main__":
+        return f"{shlex.quote(sys.executable)} -m meander"
+    found = shutil.which(Path(started).name)
+    return shlex.quote(Path(started).name if found is not None and Path(found).samefile(started) else started)
 
 
 def _run(files: dict[str, Path], runner: str) -> None:
@@ -108,17 +133,52 @@ def _answer_line(answer: dict[str, Any]) -> str:
     return line
 
 
-def _picture(answers: list[dict[str, Any]]) -> str:
-    window = 24
-    edges = [GraphEdge(src, label, trg, hour, hour + window) for hour, src, label, trg in EDGES]
-    found = [
-        GraphEdge(answer["src"], answer["label"], answer["trg"], answer["ts"] // HOUR, answer["exp"] // HOUR)
-        for answer in answers
-    ]
-    return draw_graph(edges, found, "Edges, answers, and the hours in which they hold")
+def _timeline(answers: Iterable[dict[str, Any]]) -> str:
+    """A row for each answer, with a bar for each of its records and the edges that prove these."""
+    intervals: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+    for answer in answers:
+        name = answer["src"], answer["label"], answer["trg"]
+        intervals.setdefault(name, []).append((answer["ts"], answer["exp"]))
+    rows = []
+    for name, times in intervals.items():
+        proof = dict.fromkeys(edge for ts, exp in times for edge in _proof(name, ts, exp))
+        edges = tuple(
+            Row(f"{src} {label} {trg}", ((hour * HOUR, (hour + WINDOW) * HOUR),))
+            for hour, src, label, trg in sorted(proof)
+        )
+        rows.append(Answer(" ".join(name), tuple(times), name[1], edges))
+    return draw_timeline(rows, "The answers, and the edges that prove them")
 
 
-def _tell(title: str, text: str) -> None:
+def _proof(answer: tuple[str, str, str], ts: int, exp: int) -> list[tuple[int, str, str, str]]:
+    """Edges that are valid throughout `[ts, exp)` and prove the answer, none of which can be left out."""
+    proof = [edge for edge in EDGES if edge[0] * HOUR <= ts and exp <= (edge[0] + WINDOW) * HOUR]
+    for edge in list(proof):
+        rest = [other for other in proof if other != edge]
+        if answer in _evaluate(rest):
+            proof = rest
+    return proof
+
+
+def _evaluate(edges: Iterable[tuple[int, str, str, str]]) -> set[tuple[str, str, str]]:
+    """The answers to the query, asked once on a set of edges."""
+    pairs: dict[str, set[Pair]] = {"follows": set(), "likes": set(), "posts": set()}
+    for _, src, label, trg in edges:
+        pairs[label].add((src, trg))
+    follows = _closure(pairs["follows"])
+    likers = {(u, v) for u, m in pairs["likes"] for v, n in pairs["posts"] if m == n and (u, v) in follows}
+    because = _closure(likers)
+    notify = {(u, m) for u, v in because for w, m in pairs["posts"] if v == w}
+    return {(u, "Because", v) for u, v in because} | {(u, "Notify", m) for u, m in notify}
+
+
+def _closure(pairs: set[Pair]) -> set[Pair]:
+    while more := {(x, z) for x, y in pairs for w, z in pairs if y == w} - pairs:
+        pairs = pairs | more
+    return pairs
+
+
+def _show(title: str, text: str) -> None:
     print(title)
     for line in text.rstrip("\n").split("\n"):
         print(f"  {line}".rstrip())

@@ -30,7 +30,7 @@ def print_sections(sections: Iterable[Section]) -> None:
         if section.title:
             console.print(Text(section.title, style="bold underline"))
         text = Text(as_text([Section("", section.text)]))
-        text.highlight_regex(r"[𝒲𝒫⋈σ∪]", "bold cyan")
+        text.highlight_regex(r"[𝒲𝒫⋈σ∪]|#\d+ [A-Z]+\b", "bold cyan")
         text.highlight_regex(r"[├└│─]+", "dim")
         text.highlight_regex(r"(?m)^\*.*$", "bold green")
         text.highlight_regex(r"\^+$", "bold yellow")

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, WScan
 from meander.algebra.printing import conditions, equalities, path_expression, positions, symbol, walk
 from meander.drawing.boxes import Box, draw_boxes
 from meander.drawing.text import subscripts
 from meander.syntax.durations import format_duration
 
-_COLORS: dict[type[Plan], tuple[str, str, str]] = {
-    WScan: ("WSCAN", "#e8f3fc", "#0b5394"),
-    Filter: ("FILTER", "#fdf6dc", "#7a5b00"),
-    Union: ("UNION", "#efeaf8", "#5b3a9e"),
-    Pattern: ("PATTERN", "#e6f5ea", "#1a6b33"),
-    Path: ("PATH", "#fdecea", "#a3261b"),
+COLORS = {
+    "WSCAN": ("#e8f3fc", "#0b5394"),
+    "RECEIVE": ("#e8f3fc", "#0b5394"),
+    "FILTER": ("#fdf6dc", "#7a5b00"),
+    "UNION": ("#efeaf8", "#5b3a9e"),
+    "PATTERN": ("#e6f5ea", "#1a6b33"),
+    "PATH": ("#fdecea", "#a3261b"),
 }
+"""The fill and the line of each kind of operator."""
 
 
 def draw_plan(plans: Mapping[str, Plan], title: str = "", *, unit: str = "s") -> str:
@@ -32,7 +34,8 @@ def draw_plan(plans: Mapping[str, Plan], title: str = "", *, unit: str = "s") ->
 
 
 def _box(node: Plan, unit: str, *, qualified: bool) -> Box:
-    heading, fill, stroke = _COLORS[type(node)]
+    heading = type(node).__name__.upper()
+    fill, stroke = COLORS[heading]
     name, details = node.label, list[str]()
     match node:
         case WScan(stream, _, window, slide, condition):
@@ -43,9 +46,9 @@ def _box(node: Plan, unit: str, *, qualified: bool) -> Box:
         case Filter(_, condition):
             details = [_all(conditions(condition))]
         case Pattern(_, _, output):
-            places = positions(node)
+            places = positions(node.ends)
             name = f"{node.label}({', '.join(places[variable] for variable in output)})"
-            details = [_all(equalities(node))]
+            details = [_all(equalities(node.ends))]
         case Path():
             details = [path_expression(node, _qualified_label if qualified else _label)]
     return Box(

@@ -1,21 +1,29 @@
-"""What Meander makes of a query, stage by stage: `query`, `logical`, `plans`, `physical`.
+"""What will run for a query: the query itself, the chosen plan, the state that it will hold, and warnings about
+queries that are legal but hardly meant.
 
-Each stage shows what stands after one step from text to plan. Beside them stand what the query will hold in
-memory, and warnings about queries that are legal and hardly meant.
+How the plan came about is shown stage by stage: `query`, `logical`, `plans`, `physical`, or `all` of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from meander.errors import ArgumentError
 from meander.explain.sections import Section, as_text
-from meander.explain.stages import STAGES, Explanation
+from meander.explain.stages import EVERY_STAGE, STAGES, Explanation
 from meander.explain.warnings import Warning, warnings_of
-from meander.syntax import to_datalog
 from meander.syntax.query import RegularQuery
 
-__all__ = ["STAGES", "Explanation", "Section", "Warning", "as_text", "explain", "sections", "warnings_of"]
+__all__ = [
+    "EVERY_STAGE",
+    "STAGES",
+    "Explanation",
+    "Section",
+    "Warning",
+    "as_text",
+    "explain",
+    "sections",
+    "warnings_of",
+]
 
 
 def explain(
@@ -30,7 +38,7 @@ def explain(
     demand: bool = True,
     cells: int = 1,
 ) -> str:
-    """The explanation of a query as text: of one stage, or of all with the state held and the warnings."""
+    """The explanation of a query as text: its summary, one stage, or `all` stages."""
     explanation = Explanation(
         text,
         unit=unit,
@@ -45,13 +53,10 @@ def explain(
 
 
 def sections(explanation: Explanation, stage: str | None = None) -> list[Section]:
-    """The sections of one stage, or of all of them, the state and the warnings."""
-    if stage is not None and stage not in STAGES:
-        raise ArgumentError(f"unknown stage {stage!r}", hint=f"stages are {', '.join(STAGES)}")
+    """The sections of the summary, or of a stage."""
+    if stage is None:
+        return explanation.summary()
     if stage == "query":
         # Datalog and nothing else, so that it can be written to a file and run.
-        return [Section("", to_datalog(explanation.query).rstrip())]
-    if stage is not None:
-        return explanation.stage(stage)
-    everything = [section for name in STAGES for section in explanation.stage(name, brief=True)]
-    return [*everything, explanation.warnings()]
+        return [Section("", explanation.datalog)]
+    return explanation.stage(stage)

@@ -7,18 +7,12 @@ from collections.abc import Mapping
 from meander.algebra.nodes import Plan
 from meander.algebra.translate import result_labels
 from meander.drawing.boxes import Box, draw_boxes
-from meander.physical.plan import PatternOp, PhysicalPlan, QueryPlan, build
-from meander.physical.printing import details
-from meander.physical.stages import StagedPlan, build_stages
+from meander.drawing.plan import COLORS
+from meander.drawing.text import subscripts
+from meander.physical import printing
+from meander.physical.plan import PatternOp, PhysicalPlan, QueryPlan, ReceiveOp, build
+from meander.physical.stages import Stage, StagedPlan, base_stream, build_stages
 from meander.syntax.query import RegularQuery
-
-_COLORS = {
-    "WSCAN": ("#e8f3fc", "#0b5394"),
-    "FILTER": ("#fdf6dc", "#7a5b00"),
-    "UNION": ("#efeaf8", "#5b3a9e"),
-    "PATTERN": ("#e6f5ea", "#1a6b33"),
-    "PATH": ("#fdecea", "#a3261b"),
-}
 
 
 def physical_plan(
@@ -46,13 +40,32 @@ def staged_plan(
 
 def draw_physical(plan: PhysicalPlan, title: str = "", unit: str = "s") -> str:
     """The SVG of a physical plan; results at the top."""
-    boxes = [Box("", result.head, round=True) for result in plan.results]
-    edges = [(len(boxes) + result.input, place) for place, result in enumerate(plan.results)]
-    for number, operator in enumerate(plan.operators):
-        kind, _, rest = plan.names[number].partition(" ")
-        fill, stroke = _COLORS[kind]
-        said = tuple(details(plan, number, unit))
-        numbered = isinstance(operator, PatternOp) and len(operator.inputs) > 1
-        boxes.append(Box(f"#{number} {kind}", rest, said, fill, stroke, numbered=numbered))
-        edges += [(len(plan.results) + source, len(plan.results) + number) for source in operator.inputs]
+    return draw_stages(StagedPlan((Stage(plan),)), title, unit)
+
+
+def draw_stages(staged: StagedPlan, title: str = "", unit: str = "s") -> str:
+    """The SVG of the operators of all stages, the last one at the top; what a stage derives for a later one is the
+    input of that one's RECEIVE."""
+    boxes: list[Box] = []
+    edges: list[tuple[int, int]] = []
+    derived: dict[str, int] = {}  # the box of the operator whose tuples a later stage receives, by stream
+    for level, stage in enumerate(staged.stages):
+        plan, first = stage.plan, len(boxes)
+        prefix = f"stage {level} " if len(staged.stages) > 1 else ""
+        for number, operator in enumerate(plan.operators):
+            kind, _, name = printing.title(plan, number).partition(" ")
+            details = tuple(subscripts(text) for text in printing.details(plan, number, unit))
+            numbered = isinstance(operator, PatternOp) and len(operator.inputs) > 1
+            boxes.append(
+                Box(f"{prefix}#{number} {kind}", subscripts(name), details, *COLORS[kind], numbered=numbered)
+            )
+            if isinstance(operator, ReceiveOp):
+                edges.append((derived[base_stream(operator.stream)], first + number))
+            edges += [(first + source, first + number) for source in operator.inputs]
+        for result in plan.results:
+            if result.raw:
+                derived[result.head] = first + result.input
+            else:
+                edges.append((first + result.input, len(boxes)))
+                boxes.append(Box("", result.head, round=True))
     return draw_boxes(boxes, edges, title)

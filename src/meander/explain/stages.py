@@ -1,4 +1,4 @@
-"""The stages of a query's way to a plan, each as sections of text."""
+"""The stages of a query's way to a plan, each as sections of text, and the summary of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from meander.algebra.nodes import Plan
-from meander.algebra.printing import notation, tree
+from meander.algebra.printing import notation
+from meander.algebra.printing import tree as logical_tree
 from meander.algebra.translate import translate
 from meander.drawing import draw_plan
 from meander.errors import ArgumentError
-from meander.explain.physical import draw_physical, physical_plan, staged_plan
+from meander.explain.physical import draw_physical, draw_stages, physical_plan, staged_plan
 from meander.explain.sections import Section, counted, indent
 from meander.explain.state import state_held
 from meander.explain.warnings import warnings_of
 from meander.physical.plan import HEEDING, PhysicalPlan
-from meander.physical.printing import describe, describe_stages
+from meander.physical.printing import KINDS, describe, describe_stages, tree
+from meander.physical.stages import StagedPlan
 from meander.rewrite import choose, enumerate_plans, pass_demand, simplify
 from meander.rewrite.choice import cost
 from meander.rewrite.engine import Firing
@@ -28,9 +30,9 @@ LONGEST_NOTATION = 500
 
 MOST_PLANS = 64
 """Where the search for equivalent plans stops."""
-FIRST_PLANS = 8
 
 STAGES = ("query", "logical", "plans", "physical")
+EVERY_STAGE = "all"
 
 
 class Explanation:
@@ -101,71 +103,117 @@ class Explanation:
 
     @cached_property
     def physical(self) -> PhysicalPlan:
+        """The operators that run in one cell."""
         return physical_plan(self.query, self.told, self.path_operator)
 
-    def stage(self, name: str, *, brief: bool = False) -> list[Section]:
-        """The sections of one of `STAGES`; `brief` shows the first plans and the one that runs alone."""
+    @cached_property
+    def staged(self) -> StagedPlan:
+        """The stages that run in several cells."""
+        return staged_plan(self.query, self.to_run, self.cells, self.path_operator)
+
+    def summary(self) -> list[Section]:
+        """The query, the plan that will run, the state that it will hold, and warnings."""
+        return [*self.stage("query"), self._plan(), self._state(), self._warnings()]
+
+    def stage(self, name: str) -> list[Section]:
+        """The sections of one of `STAGES`, or of `all` of them."""
         match name:
             case "query":
-                return [Section("Regular query", to_datalog(self.query).rstrip())]
+                return [Section("Query", self.datalog)]
             case "logical":
                 return [self._logical(result) for result in self.canonical]
             case "plans":
-                return [self._plans(result, FIRST_PLANS if brief else MOST_PLANS) for result in self.plans]
+                return [self._plans(result) for result in self.plans]
             case "physical":
                 return [self._physical(), self._state()]
-        raise ArgumentError(f"unknown stage {name!r}", hint=f"stages are {', '.join(STAGES)}")
+            case "all":
+                return [*(section for stage in STAGES for section in self.stage(stage)), self._warnings()]
+        raise ArgumentError(f"unknown stage {name!r}", hint=f"stages are {', '.join([*STAGES, EVERY_STAGE])}")
 
     def draw(self, stage: str | None = None, name: str = "") -> str:
-        """The SVG of a stage: the canonical plan up to the logical one, then the plan that runs, and at last
-        its operators. `name` is the query's, for the title."""
+        """The SVG of the operators that will run, or with `logical` of the canonical plan, with `plans` of the
+        logical plan that was chosen. `name` is the query's, for the title."""
         prefix = f"{name}: " if name else ""
-        if stage == "physical":
-            return draw_physical(self.physical, f"{prefix}operators", self.unit)
-        if stage in (None, "query", "logical") and self.plan is None:
-            return draw_plan(self.canonical, f"{prefix}canonical plan", unit=self.unit)
         numbers = ", ".join(str(number) for number in dict.fromkeys(self.chosen.values()))
-        return draw_plan(self.to_run, f"{prefix}plan {numbers}", unit=self.unit)
+        if stage == "logical":
+            return draw_plan(self.canonical, f"{prefix}canonical plan", unit=self.unit)
+        if stage == "plans":
+            return draw_plan(self.to_run, f"{prefix}plan {numbers}", unit=self.unit)
+        if self.cells > 1:
+            title = f"{prefix}plan {numbers}, operators of each of {self.cells} cells"
+            return draw_stages(self.staged, title, self.unit)
+        return draw_physical(self.physical, f"{prefix}plan {numbers}, operators", self.unit)
 
-    def warnings(self) -> Section:
-        """The warnings about the query, or that there are none."""
-        found = [warning.show(self.text) for warning in warnings_of(self.query, self.unit)]
-        return Section("Warnings", "\n".join(found) if found else "none")
+    @property
+    def datalog(self) -> str:
+        """The query as Datalog, with windows as durations."""
+        return to_datalog(self.query, self.unit).rstrip()
+
+    def _warnings(self) -> Section:
+        messages = [warning.show(self.text) for warning in warnings_of(self.query, self.unit)]
+        return Section("Warnings", "\n".join(messages) if messages else "none")
+
+    def _plan(self) -> Section:
+        """The plan that will run, why it was chosen, and what its operators are."""
+        if self.cells == 1:
+            text, plans = tree(self.physical, self.unit), [self.physical]
+        else:
+            text = describe_stages(self.staged, self.cells, self.unit, as_tree=True)
+            plans = [stage.plan for stage in self.staged.stages]
+        lines = [text, ""]
+        lines += [f"{result}: {self._choice(result)}" for result in self.chosen]
+        if any(len(found) > 1 for found in self.plans.values()):
+            lines[-1] += "; --stage plans lists all"
+        used = {name.partition(" ")[0] for plan in plans for name in plan.names}
+        lines += ["", *(f"{kind:<8}{does}" for kind, does in KINDS.items() if kind in used)]
+        return Section("Plan", "\n".join(lines))
+
+    def _choice(self, result: str) -> str:
+        """Which plan runs, and why."""
+        plans, number = self.plans[result], self.chosen[result]
+        if len(plans) == 1:
+            return "the only plan"
+        name = f"plan {number} (the query as written)" if number == 0 else f"plan {number}"
+        if self.plan is not None:
+            return f"{name} of {len(plans)} equivalent plans, as requested"
+        reason = f"{name}, the least estimated work of {len(plans)} equivalent plans"
+        if number == 0:
+            return reason
+        work, before = _work(plans[number]), _work(plans[0])
+        return f"{reason}: {work}, against {before} for plan 0 (the query as written)"
 
     def _logical(self, result: str) -> Section:
         plan = self.canonical[result]
         simplified, trace = simplify(plan)
-        parts = ["canonical plan", indent(tree(plan, self.duration))]
+        parts = ["canonical plan", indent(logical_tree(plan, self.duration))]
         parts += ["in the paper's notation", indent(self.written(plan))]
         if trace:
-            parts += [f"simplified by {counted(len(trace), 'step')}", indent(tree(simplified, self.duration))]
-            parts += ["laws that fired", indent("\n".join(self._firing(firing) for firing in trace))]
+            parts += [
+                f"simplified in {counted(len(trace), 'step')}",
+                indent(logical_tree(simplified, self.duration)),
+            ]
+            parts += ["laws applied", indent("\n".join(self._firing(firing) for firing in trace))]
         else:
             parts += ["no law simplifies it"]
         return Section(f"Logical plan of {result}", "\n".join(parts))
 
-    def _plans(self, result: str, shown: int) -> Section:
+    def _plans(self, result: str) -> Section:
         plans, chosen = self.plans[result], self.chosen[result]
-        lines = []
-        for number, plan in enumerate(plans):
-            if number < shown or number == chosen:
-                mark = "*" if number == chosen else " "
-                lines.append(f"{mark}{number:>3}  {cost(plan):>10,.1f}  {self.written(plan)}")
-        if len(lines) < len(plans):
-            lines.append(f"   … {len(plans) - len(lines)} more: --stage plans lists them all")
-        if self.plan is None:
-            reason = f"* plan {chosen} runs: the least estimated work" + (
-                f", {cost(plans[chosen]):,.1f} against {cost(plans[0]):,.1f} of the canonical plan 0"
-                if chosen
-                else ", and it is the canonical one"
-            )
-        else:
-            reason = f"* plan {chosen} runs, as asked for"
-        note = "work is counted in edges of one label in a window, by an estimate without statistics"
+        lines = [
+            f"{'*' if number == chosen else ' '}{number:>3}  {_work(plan):>10}  {self.written(plan)}"
+            for number, plan in enumerate(plans)
+        ]
         return Section(
             f"Plans of {result}: {counted(len(plans), 'equivalent plan')}"
             + (", where the search stops" if len(plans) == MOST_PLANS else ""),
-            "\n".join([" plan        work", *lines, reason, note]),
+            "\n".join(
+                [
+                    " plan        work",
+                    *lines,
+                    f"* {self._choice(result)}",
+                    "work is estimated without statistics, in units of the edges of one label in a window",
+                ]
+            ),
         )
 
     def _firing(self, firing: Firing) -> str:
@@ -176,13 +224,25 @@ class Explanation:
     def _physical(self) -> Section:
         if self.cells == 1:
             return Section("Physical plan", describe(self.physical, self.unit))
-        staged = staged_plan(self.query, self.to_run, self.cells, self.path_operator)
         return Section(
-            f"Physical plan for {self.cells} cells", describe_stages(staged, self.cells, self.unit)
+            f"Physical plan for {self.cells} cells", describe_stages(self.staged, self.cells, self.unit)
         )
 
     def _state(self) -> Section:
-        return Section("State held", "\n".join(state_held(self.told.values(), self.unit)))
+        if self.cells == 1:
+            return Section("State", "\n".join(state_held(self.physical, self.unit)))
+        lines = [
+            f"stage {number}: {line}"
+            for number, stage in enumerate(self.staged.stages)
+            for line in state_held(stage.plan, self.unit)
+        ]
+        return Section("State of each cell", "\n".join(lines))
+
+
+def _work(plan: Plan) -> str:
+    """The estimated work of a plan, to two digits where it is little."""
+    work = cost(plan)
+    return f"{work:,.0f}" if work >= 10 else f"{work:.2g}"
 
 
 def _written_size(plan: Plan) -> int:

@@ -1,24 +1,93 @@
-"""A physical plan in words: each operator, what it reads, what it keeps, who reads it, and what queries share."""
+"""A physical plan as text: a tree from the results down to the scans, or a line for each operator in the order in
+which a batch passes through them, with the indexes that it has and the operators that read it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from meander.algebra.nodes import Condition
-from meander.algebra.printing import conditions
-from meander.physical.plan import FilterOp, Links, PathOp, PhysicalPlan, ScanOp
+from meander.algebra.printing import conditions, equalities, positions
+from meander.physical.plan import FilterOp, Links, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp
+from meander.physical.shares import MARK
 from meander.physical.stages import Delivery, StagedPlan
 from meander.syntax.durations import format_duration
+from meander.syntax.printing import term_text
+from meander.syntax.query import Constant
 
-AUTO_PATH_OPERATOR = "s-path or closure, as it finds while running"
+AUTO_PATH_OPERATOR = "s-path or closure, switched at run time by estimated cost"
 """What `--path-operator auto` comes to."""
+
+KINDS = {
+    "WSCAN": "reads the edges of one label; an edge expires when it leaves the window",
+    "RECEIVE": "reads what an earlier stage derived",
+    "FILTER": "selects pairs",
+    "UNION": "merges its inputs",
+    "PATTERN": "joins its inputs; src2 and trg2 are the source and the target of its second input",
+    "PATH": "finds the pairs of vertices that a path connects whose labels match the expression",
+}
+"""What each kind of operator does."""
+
+_ENDS = {"src": "source", "trg": "target"}
+
+
+# ---------------------------------------------------------------------------------------------------------
+# The parts of an operator
+
+
+def title(plan: PhysicalPlan, number: int) -> str:
+    """The kind and the name of an operator: `PATH FP: follows+`, `PATTERN RL`, `WSCAN social: likes`."""
+    name = plan.names[number]
+    match plan.operators[number]:
+        case ScanOp(stream=stream) | ReceiveOp(stream=stream):
+            # A cell that reads only the edges of its own vertices scans a share, `social/src`.
+            return name.replace(stream, stream.partition(MARK)[0], 1)
+        case PathOp():
+            kind, _, rest = name.partition(" ")
+            label, _, expression = rest.partition(": ")
+            return f"{kind} {label}" if label == expression else name
+    return name
+
+
+def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
+    """What an operator computes besides its name: windows, conditions, join conditions, where paths may start."""
+    match plan.operators[number]:
+        case ScanOp(stream, _, window, slide, condition):
+            slides = f", slide {format_duration(slide, unit)}" if slide != 1 else ""
+            return [f"window {format_duration(window, unit)}{slides}", *_where(condition), *_share(stream)]
+        case ReceiveOp(stream):
+            return _share(stream)
+        case FilterOp(condition=condition):
+            return _where(condition)
+        case PatternOp(ends=ends, output=output):
+            first, joined = positions(ends), " and ".join(equalities(ends))
+            columns = f"({', '.join(first[variable] for variable in output)})"
+            return [f"{columns} where {joined}" if joined else columns]
+        case PathOp(root=root, demand=demand):
+            starts = [f"from {term_text(Constant(root))} only"] if root is not None else []
+            return starts + ([f"only for the pairs in #{demand}"] if demand is not None else [])
+    return []
+
+
+def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
+    """What an operator computes, how it finds paths, and the index on its output."""
+    operator = plan.operators[number]
+    parts = logic(plan, number, unit)
+    if isinstance(operator, PathOp):
+        parts.append(AUTO_PATH_OPERATOR if operator.operator == "auto" else operator.operator)
+    if number in plan.indexed:
+        parts.append(_index(plan.indexed[number]))
+    return parts
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Whole plans
 
 
 def describe(plan: PhysicalPlan, unit: str = "s") -> str:
     """A line for each operator, in the order in which a batch passes through them; then what queries share."""
     lines = []
     for number, operator in enumerate(plan.operators):
-        name = f"#{number} {plan.names[number]}"
+        name = f"#{number} {title(plan, number)}"
         read = operator.edges if isinstance(operator, PathOp) else operator.inputs
         reads = f" from {_numbers(read)}" if read else ""
         lines.append("; ".join([name + reads, *details(plan, number, unit), _readers(plan, number)]))
@@ -27,54 +96,61 @@ def describe(plan: PhysicalPlan, unit: str = "s") -> str:
     return "\n".join(lines)
 
 
-def describe_stages(staged: StagedPlan, cells: int, unit: str = "s") -> str:
-    """Stage by stage: what is sent to whom, and the operators of each of its cells."""
-    lines = []
-    for number, stage in enumerate(staged.stages):
-        if number == 0:
-            lines.append("stage 0: one cell puts edges in order, and sends them to those who read them")
-            continue
-        lines.append(f"stage {number}: {cells} cells, each with the operators")
-        lines += [f"  {line}" for line in describe(stage.plan, unit).split("\n")]
-        lines.append("  each cell is sent")
-        for one in staged.deliveries:
-            if one.stage == number:
-                lines.append(f"    {_sent(one, staged)}")
+def tree(plan: PhysicalPlan, unit: str = "s") -> str:
+    """The plan from its results down to its scans; an operator with several readers is printed once."""
+    lines: list[str] = []
+    printed: set[int] = set()
+
+    def write(number: int, before: str, below: str) -> None:
+        name = f"{before}#{number} {title(plan, number)}"
+        if number in printed:
+            lines.append(f"{name}, shown above")
+            return
+        printed.add(number)
+        lines.append("  ".join([name, *filter(None, [", ".join(logic(plan, number, unit))])]))
+        inputs = plan.operators[number].inputs
+        for place, source in enumerate(inputs, start=1):
+            last = place == len(inputs)
+            write(source, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
+
+    for result in plan.results:
+        head = f"{result.head} ({result.label}, for a later stage)" if result.raw else result.head
+        lines.append(f"{result.query}.{head}" if result.query else head)
+        write(result.input, "└─ ", "   ")
     return "\n".join(lines)
 
 
-def _sent(one: Delivery, staged: StagedPlan) -> str:
-    """What the cells of a stage are sent of a label, or of what an earlier stage derives."""
-    label = one.label or next(
+def describe_stages(staged: StagedPlan, cells: int, unit: str = "s", *, as_tree: bool = False) -> str:
+    """Stage by stage: which edges and tuples its cells receive, and the operators that each of them runs."""
+    lines = []
+    for number, stage in enumerate(staged.stages):
+        if number == 0:
+            lines.append(
+                "stage 0: one cell orders the edges by time and sends them to the cells that read them"
+            )
+            continue
+        lines.append(f"stage {number}: {cells} cells, each with the operators")
+        text = tree(stage.plan, unit) if as_tree else describe(stage.plan, unit)
+        lines += [f"  {line}" for line in text.split("\n")]
+        lines.append("  input of the cells")
+        for delivery in staged.deliveries:
+            if delivery.stage == number:
+                lines.append(f"    {_sent(delivery, staged)}")
+    return "\n".join(lines)
+
+
+def _sent(delivery: Delivery, staged: StagedPlan) -> str:
+    """How a label, or what an earlier stage derives, is distributed over the cells of a stage."""
+    label = delivery.label or next(
         f"({result.label}, from stage {number})"
         for number, stage in enumerate(staged.stages)
         for result in stage.plan.results
-        if result.raw and result.head == one.stream
+        if result.raw and result.head == delivery.stream
     )
-    if one.to_all:
-        return f"{one.stream} {label}: all"
-    ends = {"src": "source", "trg": "target"}
-    return f"{one.stream} {label}: those whose {' or '.join(ends[side] for side in one.sides)} it owns"
-
-
-def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
-    """What there is to say of an operator besides its name: windows, conditions, how paths are found, indexes."""
-    said = []
-    match plan.operators[number]:
-        case ScanOp(window=window, slide=slide, condition=condition):
-            said.append(f"window {format_duration(window, unit)}, slide {format_duration(slide, unit)}")
-            said += _where(condition)
-        case FilterOp(condition=condition):
-            said += _where(condition)
-        case PathOp(operator=how, root=root, demand=demand):
-            said.append(f"by {AUTO_PATH_OPERATOR if how == 'auto' else how}")
-            if demand is not None:
-                said.append(f"asked only for the pairs of #{demand}")
-            if root is not None:
-                said.append(f"from {root} alone")
-    if number in plan.indexed:
-        said.append(_index(plan.indexed[number]))
-    return said
+    if delivery.to_all:
+        return f"{delivery.stream} {label}: broadcast"
+    sides = " and by ".join(_ENDS[side] for side in delivery.sides)
+    return f"{delivery.stream} {label}: hash-partitioned by {sides}"
 
 
 def shared_by_queries(plan: PhysicalPlan) -> dict[tuple[str, ...], tuple[int, ...]]:
@@ -95,17 +171,22 @@ def shared_by_queries(plan: PhysicalPlan) -> dict[tuple[str, ...], tuple[int, ..
 
 
 def _where(condition: Condition) -> list[str]:
-    return [f"where {_listed(conditions(condition))}"] if condition != Condition() else []
+    return [f"where {' and '.join(conditions(condition))}"] if condition != Condition() else []
+
+
+def _share(stream: str) -> list[str]:
+    _, mark, side = stream.partition(MARK)
+    return [f"this cell's share by {_ENDS[side]}"] if mark else []
 
 
 def _index(links: Links) -> str:
-    ways = [way for way, kept in (("source", links.out), ("target", links.into)) if kept]
-    return f"kept, with lists by {_listed(ways)}" if ways else "kept, each pair once"
+    sides = [side for side, walked in (("source", links.out), ("target", links.into)) if walked]
+    return f"indexed by {_listed(sides or ['pair'])}"
 
 
 def _readers(plan: PhysicalPlan, number: int) -> str:
     readers = plan.readers.get(number, ())
-    return f"{'shared by' if len(readers) > 1 else 'to'} {_listed(readers or ['paths alone'])}"
+    return f"read by {_listed(readers or ['paths only'])}"
 
 
 def _numbers(operators: Iterable[int]) -> str:

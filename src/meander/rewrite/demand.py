@@ -50,7 +50,7 @@ def _pass_to_inputs(plan: Pattern, sizes: Sizes) -> Pattern:
             [inputs[i] for i in asking],
             [plan.ends[i] for i in asking],
             (src, trg),
-            f"asked of {closure.label}",
+            f"demand for {closure.label}",
         )
         if len(asking) == 1 and plan.ends[asking[0]] == (src, trg):
             demand = inputs[asking[0]]

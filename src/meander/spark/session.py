@@ -120,7 +120,8 @@ class Query:
         return tuple(stream.name for stream in self.regular.streams)
 
     def explain(self, stage: str | None = None, *, cells: int = 1) -> str:
-        """What becomes of the query: one stage (`query`, `logical`, `plans`, `physical`) or all of them."""
+        """The query, the plan that will run, its state, and warnings; or one of the stages `query`, `logical`,
+        `plans` and `physical`, or `all` of them."""
         return explain(
             self.text,
             stage,

@@ -1,13 +1,14 @@
 """A regular query as Datalog text, which parses to the same query.
 
-Windows are printed as bare numbers, since a regular query has them in the stream's unit already. A label is
-printed without its stream where it can only be that stream's.
+A regular query has windows in the stream's unit, so they are printed as bare numbers, unless that unit is given. A
+label is printed without its stream where it can only be that stream's.
 """
 
 from __future__ import annotations
 
 import re
 
+from meander.syntax.durations import format_duration
 from meander.syntax.query import (
     Atom,
     Constant,
@@ -33,8 +34,12 @@ _SUFFIXES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 _EITHER, _THEN, _INVERSE, _REPEAT = range(4)
 
 
-def to_datalog(query: RegularQuery) -> str:
-    """The query as Datalog text, one statement a line."""
+def to_datalog(query: RegularQuery, unit: str | None = None) -> str:
+    """The query as Datalog text, one statement a line; windows are durations (`1d`) where their unit is given."""
+
+    def duration(amount: int) -> str:
+        return str(amount) if unit is None else format_duration(amount, unit)
+
     shadowed = set(heads_of(query))
     shadowed.update(atom.name for rule in query.rules for atom in rule.body if atom.name is not None)
     bare = frozenset(
@@ -45,8 +50,8 @@ def to_datalog(query: RegularQuery) -> str:
         if len(query.streams) == 1 and label.stream is not None and label.name not in shadowed
     )
     lines = [
-        f"STREAM {name_text(stream.name)} WINDOW {stream.window}"
-        + (f" SLIDE {stream.slide}" if stream.slide != 1 else "")
+        f"STREAM {name_text(stream.name)} WINDOW {duration(stream.window)}"
+        + (f" SLIDE {duration(stream.slide)}" if stream.slide != 1 else "")
         for stream in query.streams
     ]
     lines += [_rule_text(rule, bare) for rule in query.rules]
