@@ -281,10 +281,12 @@ class ResultStream:
         path = no_paths(total) if self.paths else None
         return Answers(self.result.label, names, out.ts, out.exp, out.op, path)
 
-    def forget_paths(self) -> None:
-        """The records that stand were handed out with other paths than those known here."""
+    def forget_paths(self, time: int) -> None:
+        """The records that stand at `time` were emitted with other paths than those known here."""
         if self.standing is not None:
             self.standing.forget_paths()
+            if self.tracker is not None:
+                self.standing.break_paths(self.tracker.table.answers, time)
 
     def mark(self, live: Array) -> None:
         if self.tracker is not None:

@@ -13,6 +13,7 @@ from meander.kernels.standing import (
     RECORDS,
     ProvedEdges,
     Standing,
+    break_paths,
     find_cuts,
     find_replaced,
     keep_records,
@@ -24,6 +25,8 @@ LEAST_RECORDS = 256
 LEAST_EDGES = 1024
 UNKNOWN = -1
 """In place of an edge's relation: no edge is found under it, so its path is taken to be cut."""
+BROKEN = -2
+"""As `UNKNOWN`, but it is known that the path was cut, with its answer, in the instant in which it was emitted."""
 
 _RECORD_COLUMNS = {"src": np.int32, "trg": np.int32, "exp": np.int64, "older": np.int32}
 _EDGE_COLUMNS = {"edge_relation": np.int16, "edge_src": np.int32, "edge_trg": np.int32}
@@ -87,6 +90,10 @@ class StandingRecords:
     def forget_paths(self) -> None:
         """The records stand by paths that are not known here: the next deletion cuts them all."""
         self.standing.edge_relation[: int(self.standing.counts[EDGES])] = UNKNOWN
+
+    def break_paths(self, answers: Answers, time: int) -> None:
+        """Of the records of the instant `time`, those whose answer no longer holds need another path to hold again."""
+        break_paths(self.standing, answers, time, BROKEN, keyed_rows(1, 2).key[0])
 
     def _unknown_records(self) -> Array:
         """The records that stand by a path which is not known here."""

@@ -175,6 +175,20 @@ def find_replaced(graph: Graph, standing: Standing, answers: Answers, time: int,
 
 
 @kernel
+def break_paths(standing: Standing, answers: Answers, time: int, broken: int, key: Array) -> None:
+    """Put `broken` in place of the relations of the paths of the answers that do not hold at `time`; `key` is
+    scratch for one answer."""
+    for record in range(standing.counts[RECORDS]):
+        if standing.exp[record] <= time:
+            continue
+        key[0] = standing.src[record]
+        key[1] = standing.trg[record]
+        entry = answers.slots[find_answer(answers, key)]
+        if entry < 0 or answers.exp[entry] <= time:
+            standing.edge_relation[standing.begin[record] : standing.begin[record + 1]] = broken
+
+
+@kernel
 def pack_records(standing: Standing, horizon: int) -> None:
     """Drop the records that are cut or expired at `horizon`, and build the index anew."""
     kept = 0
