@@ -333,6 +333,12 @@ class Dataflow:
         for result in self.results:
             result.forget_paths(self.time)
 
+    def restart(self, results: Iterable[Result]) -> Iterator[tuple[Result, Answers]]:
+        """In `changes` mode, what holds now of some results of which nothing has been emitted yet."""
+        for stream in self.results:
+            if stream.result in results:
+                yield stream.result, stream.restart(self.time, self.vertices)
+
     @property
     def tells_late(self) -> bool:
         """Whether an answer may be known to hold for longer than its records say yet."""

@@ -34,7 +34,7 @@ from meander.spark.encoding import Encoder
 from meander.spark.exchange import Sent, derived_edges, send, tell_frontier
 from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
 from meander.spark.instants import note_part, parts_of
-from meander.spark.retelling import retold
+from meander.spark.retelling import rebuilt
 from meander.spark.shares import own_answers, with_shares
 from meander.spark.state import Head, Piece, pack_arrays, read_snapshot, unpack_arrays, write_snapshot
 
@@ -250,7 +250,7 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
     edges = {stream: concat_edges(parts) for stream, parts in by_stream.items()}
     if edges or head.time > dataflow.time:
         parts = (share_of(job, cell, part) for part in parts_of(head, edges))
-        live.retold = retold(dataflow.replay(parts, head.time), head, job.mode)
+        live.retold = rebuilt(dataflow, parts, head)
     return live
 
 

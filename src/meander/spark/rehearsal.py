@@ -68,7 +68,8 @@ def rehearse(
 ) -> Iterator[tuple[int, Output]]:
     """One batch through all stages: what leaves the last, each with the number of its cell.
 
-    `before` is called before a cell's step, with what the cell is sent; `seconds` gets the processor time of each cell's steps added.
+    `before` is called before a cell's step, with what the cell is sent; `seconds` gets the processor time of each
+    cell's steps added.
     """
     waiting = {jobs[0].cells[0]: list(chunks)}
     for job in jobs:
