@@ -71,7 +71,7 @@ def test_the_law_holds_for_cells_together(case, cells, size, path_operator):
 @settings(drawn, max_examples=12)
 def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator):
     """Before every step the worker has lost what it held: what is in the store is enough, in every stage."""
-    hold_law(case, cells, size, path_operator, lambda job, key: LIVE.clear())
+    hold_law(case, cells, size, path_operator, lambda *_: LIVE.clear())
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator):
 )
 @settings(drawn, max_examples=4000)
 def test_the_law_holds_for_cells_together_in_many_more_cases(case, cells, size, path_operator, forget):
-    hold_law(case, cells, size, path_operator, lambda job, key: LIVE.clear() if forget else None)
+    hold_law(case, cells, size, path_operator, lambda *_: LIVE.clear() if forget else None)
 
 
 def chunks_of(rows, size):
@@ -99,7 +99,7 @@ def test_longer_streams_with_snapshots_and_forgetting(name, cells, tmp_path):
     rows = generate(5, 900)
     steps = iter(range(10**6))
 
-    def lose(job, key):
+    def lose(*_):
         if next(steps) % 5 == 0:
             LIVE.clear()
 

@@ -1,145 +1,136 @@
-"""The law holds over a cell that forgets: whatever is lost between two batches but the store, the answers are those
+"""The law holds over cells that forget: whatever is lost between two batches but the store, the answers are those
 of the snapshots, and each stands by a path that holds.
 
-A case is fed to a cell batch by batch. Before a batch the worker may have lost its state, the snapshots may be gone,
-the task may have failed after it had done its work, and the run may have been started again by another plan or with
-another path operator. What the oracle says of the case is what the records must say.
+A case is fed to one cell or several batch by batch, and its instants are split over batches. Before a batch the
+workers may have lost their state, the snapshots may be gone, tasks may have failed after they had done their work,
+and the run may have been started again by another plan, with another path operator, or with one more query.
+
+`make test` draws the same cases every time, `make test-slow` new ones (`MEANDER_RECOVERY_EXAMPLES` of them): what
+they find is printed as a file for `cases/`.
 """
 
 import json
 import os
-import shutil
-import tempfile
-import time
 from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-from test_spark_cells import Memory
+from hypothesis import HealthCheck, given, settings
+from recovery import RARELY, Recovery, hold_law, read_recovery, recoveries
 
-import meander
-from engine_runs import steps_of
-from judge import judge
-from meander.physical.plan import PATH_OPERATORS, build
-from meander.physical.planning import plan_query
-from meander.spark.advance import LIVE, advance
-from meander.spark.cells import Job
-from meander.spark.chunks import ANSWERS, CLOSED, EDGES, TICK, Chunk
-from meander.spark.codec import encode_edges
-from oracle import expect
+from meander.physical.plan import PATH_OPERATORS
 from querytext import read_query
-from strategies import Case, cases
+from strategies import Case
 
-EXAMPLES = int(os.environ.get("MEANDER_RECOVERY_EXAMPLES", "24"))
-LOSSES = ("nothing", "state", "state and snapshots", "the task", "half a task", "another plan")
+CASES = sorted((Path(__file__).parent / "cases").glob("*.case"))
+EXAMPLES = int(os.environ.get("MEANDER_RECOVERY_EXAMPLES", "4000"))
+LOST = ("state and snapshots",)
+LOSSES_OF_ALL = ((1, "state and snapshots", RARELY), (3, "state and snapshots", RARELY), (1, "state", 4))
 drawn = settings(
-    max_examples=EXAMPLES // 3,
+    max_examples=60,
+    derandomize=True,
+    database=None,
     deadline=None,
-    print_blob=True,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
-def make_job(case, operator, plan, folder, snapshot_rows):
-    plans = len(meander.plans(case.text))
-    chosen = None if plan is None else plan % plans
-    physical = build(plan_query(case.text, name="q", plan=chosen), path_operator=operator, paths=case.paths)
-    return Job(
-        "run",
-        physical,
-        tuple(case.streams),
-        (0,),
-        {"q": "jsonl"},
-        lateness=case.lateness,
-        mode=case.mode,
-        paths=case.paths,
-        started=time.time(),
-        snapshots=str(folder),
-        snapshot_rows=snapshot_rows,
-    )
-
-
-def run_with_losses(case, losses, operators, snapshot_rows, folder):
-    """The records of a run in which before each batch something is lost."""
-    LIVE.clear()
-    store = Memory()
-    job = make_job(case, operators[0], case.plan, folder, snapshot_rows)
-    records = []
-    for number, (stream, edges) in enumerate(steps_of(case.streams, case.batch_rows)):
-        chunk = Chunk(TICK, stream, 0, CLOSED)
-        if edges is not None:
-            chunk = Chunk(EDGES, stream, 0, encode_edges(edges, lines=False))
-        match losses[number % len(losses)]:
-            case "state":
-                LIVE.clear()
-            case "state and snapshots":
-                LIVE.clear()
-                shutil.rmtree(folder, ignore_errors=True)
-            case "the task":
-                list(advance(job, 0, store, [chunk]))
-                store.roll_back()
-            case "half a task":
-                attempt = advance(job, 0, store, [chunk])
-                next(attempt)
-                attempt.close()
-                store.roll_back()
-            case "another plan":
-                job = make_job(case, operators[number % len(operators)], number, folder, snapshot_rows)
-        for output in advance(job, 0, store, [chunk]):
-            if output.kind == ANSWERS:
-                records += [json.loads(line) for line in output.data.splitlines()]
-        store.commit()
-    LIVE.clear()
-    return records
-
-
-def hold_law(case, losses, operators, snapshot_rows):
-    with tempfile.TemporaryDirectory() as folder:
-        records = run_with_losses(case, losses, operators, snapshot_rows, Path(folder) / "snapshots")
-    judge(records, expect(case.query, case.streams, case.lateness), mode=case.mode, paths=case.paths)
-    return records
-
-
-def closure_case(edges, **options):
+def closure_case(edges, losses, operators, **options):
     query = read_query("STREAM s WINDOW 40\nAnswer(x, y) <- s.a+(x, y) as P.")
-    return Case(query, {"s": edges}, batch_rows=1, **options)
+    return Recovery(Case(query, {"s": edges}, batch_rows=1, **options), tuple(losses), tuple(operators))
 
 
 TWO_WAYS = [("u", "a", "v", 1), ("v", "a", "w", 1), ("u", "a", "x", 2), ("x", "a", "w", 3)]
 
 
 @pytest.mark.parametrize("operator", PATH_OPERATORS)
-def test_a_path_handed_out_before_a_loss_is_cut_with_its_edge(operator):
+def test_a_path_emitted_before_a_loss_is_cut_with_its_edge(operator):
     """u reaches w over v, then for as long over x; what is rebuilt may choose the way over x."""
     ways = [(src, "a", trg, 1) for middle in "vxyz" for src, trg in (("u", middle), (middle, "w"))]
-    case = closure_case([*ways, ("u", "a", "v", 5, "-")], paths=True)
-    records = hold_law(case, ["state and snapshots"], [operator], 1000)
+    edges = [*ways, ("u", "a", "v", 5, "-")]
+    records = hold_law(closure_case(edges, ["state and snapshots"], [operator], paths=True))
     assert ("-", 5) in [(one["op"], one["ts"]) for one in records if (one["src"], one["trg"]) == ("u", "w")]
 
 
 @pytest.mark.parametrize("before", PATH_OPERATORS)
 @pytest.mark.parametrize("after", PATH_OPERATORS)
-def test_what_one_path_operator_has_not_said_yet_another_says(before, after):
-    records = hold_law(
-        closure_case(TWO_WAYS), ["another plan"], [before, before, before, before, after], 1000
-    )
+def test_what_one_path_operator_has_not_emitted_yet_another_emits(before, after):
+    operators = [before, before, before, before, after]
+    records = hold_law(closure_case(TWO_WAYS, ["another plan"], operators))
     assert max(Counter(map(json.dumps, records)).values()) == 1
 
 
-def test_an_end_that_waits_for_its_instant_to_pass_is_told_after_a_loss():
-    case = closure_case([("u", "a", "v", 1), ("u", "a", "w", 41), ("u", "a", "x", 50)], mode="changes")
-    hold_law(case, ["state and snapshots"], ["auto"], 1000)
+def test_a_stop_that_waits_for_its_instant_to_pass_is_emitted_after_a_loss():
+    edges = [("u", "a", "v", 1), ("u", "a", "w", 41), ("u", "a", "x", 50)]
+    hold_law(closure_case(edges, ["state and snapshots"], ["auto"], mode="changes"))
 
 
-@pytest.mark.parametrize("snapshot_rows", [1, 6, 1000])
-@given(
-    case=cases(),
-    losses=st.lists(st.sampled_from(LOSSES), min_size=1, max_size=8),
-    operators=st.permutations(PATH_OPERATORS),
-)
+@pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
+def test_a_named_case_holds_as_it_was_found(file):
+    hold_law(read_recovery(file.read_text()))
+
+
+@pytest.mark.parametrize("operator", PATH_OPERATORS)
+@pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
+def test_a_named_case_holds_whatever_is_lost(file, operator):
+    """Its instants are split at every edge, and before every batch state is lost."""
+    found = read_recovery(file.read_text())
+    for paths in (False, True):
+        case = replace(found.case, mode="changes", paths=paths, batch_rows=1)
+        for cells, loss, snapshot_rows in LOSSES_OF_ALL:
+            hold_law(Recovery(case, (loss,), (operator,), cells, snapshot_rows, found.added))
+    hold_law(Recovery(replace(case, mode="intervals"), LOST, (operator,), added=found.added))
+
+
+def test_the_stop_of_an_answer_deleted_in_its_instant_is_emitted_once():
+    """The case of the report, by its records."""
+    (file,) = [one for one in CASES if one.stem == "an_answer_deleted_in_its_instant_stops_after_a_loss"]
+    found = read_recovery(file.read_text())
+    for cells in (1, 2):
+        records = hold_law(
+            replace(found, case=replace(found.case, mode="changes", batch_rows=1), cells=cells)
+        )
+        changes = [(one["trg"], one["op"], one["ts"]) for one in records if one["trg"] == "q"]
+        assert changes == [("q", "+", 10), ("q", "-", 10)]
+
+
+@contextmanager
+def naming(recovery):
+    """Whatever is wrong shows the case as a file for `cases/`."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"save this as tests/spark/cases/WHAT_HOLDS.case:\n\n{recovery!r}")
+        raise
+
+
+def hold_law_of_drawn(recovery):
+    with naming(recovery):
+        assert repr(read_recovery(repr(recovery))) == repr(recovery)
+        hold_law(recovery)
+
+
+@given(recovery=recoveries(large=12))
 @drawn
-def test_answers_are_those_of_the_snapshots_whatever_a_cell_has_lost(snapshot_rows, case, losses, operators):
-    hold_law(case, losses, operators, snapshot_rows)
+def test_answers_are_those_of_the_snapshots_whatever_cells_have_lost(recovery):
+    hold_law_of_drawn(recovery)
+
+
+@pytest.mark.slow
+@given(recovery=recoveries(large=4))
+@settings(drawn, max_examples=EXAMPLES, derandomize=False, report_multiple_bugs=False)
+def test_answers_are_those_of_the_snapshots_in_many_more_cases(recovery):
+    hold_law_of_drawn(recovery)
+
+
+def test_a_case_that_fails_is_printed_as_a_file():
+    recovery = closure_case(TWO_WAYS, ["state", "the task"], ["auto", "s-path"], mode="changes", paths=True)
+    with pytest.raises(AssertionError) as raised, naming(recovery):
+        raise AssertionError("the answers are others")
+    (note,) = raised.value.__notes__
+    printed = read_recovery(note.partition("\n\n")[2])
+    assert (printed.losses, printed.operators) == (recovery.losses, recovery.operators)
+    assert (printed.case.text, printed.case.streams) == (recovery.case.text, recovery.case.streams)
+    assert (printed.case.mode, printed.case.paths, printed.case.batch_rows) == ("changes", True, 1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -317,20 +317,27 @@ class Dataflow:
             if position == times.size and bound == upto:
                 return
 
-    def replay(self, edges: Mapping[str, Edges], upto: int) -> Iterator[tuple[Result, Answers]]:
-        """Take edges that were taken before, by this plan or another one, as in `process`.
+    def replay(self, parts: Iterable[Mapping[str, Edges]], upto: int) -> Iterator[tuple[Result, Answers]]:
+        """Process edges that were processed before, by this plan or another one, up to the same time.
 
-        What state there is then follows from the edges alone, not from how they were cut into batches: every
-        tuple has its largest expiry. Of the paths that were handed out before, nothing is known.
+        Only the instant `upto` has to be split into the same parts as before. What state there is then follows from
+        the edges alone: every tuple has its largest expiry. Of the paths that were emitted before, nothing is known.
         """
         waiting = self._first_path_operators()
         for one in waiting:
             one.switch(False, self.time)
-        yield from self.process(edges, upto)
+        for edges in parts:
+            yield from self.process(edges, upto)
         for one in waiting:
             one.switch(True, self.time)
         for result in self.results:
-            result.forget_paths()
+            result.forget_paths(self.time)
+
+    def restart(self, results: Iterable[Result]) -> Iterator[tuple[Result, Answers]]:
+        """In `changes` mode, what holds now of some results of which nothing has been emitted yet."""
+        for stream in self.results:
+            if stream.result in results:
+                yield stream.result, stream.restart(self.time, self.vertices)
 
     @property
     def tells_late(self) -> bool:

@@ -24,11 +24,12 @@ from meander.dataflow.standing import StandingRecords
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import Team
 from meander.dataflow.vertices import Vertices
-from meander.kernels.changes import STOPS, Changes, mark_open, pack_changes, track_changes
+from meander.kernels.changes import STOPS, Changes, mark_open, pack_changes, restart_changes, track_changes
 from meander.kernels.graph import FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, Rows
 from meander.kernels.merging import NamedRows, name_rows
 from meander.kernels.pattern import KeyedRows
 from meander.kernels.proofs import PathRows, Records, Search, prove_records
+from meander.kernels.standing import ProvedEdges
 from meander.physical.plan import Proof, Result
 
 LEAST_PATH_EDGES = 1024
@@ -91,6 +92,12 @@ class ChangeTracker:
                 self.store.grow("changes.stop_exp", 2 * stops)
                 self.store.grow("changes.stop_entry", 2 * stops)
                 self.bind()
+
+    def restart(self, time: int) -> KeyedRows:
+        """The answers that hold at `time`, as if none had been emitted before."""
+        out = keyed_rows(self.rows, self.table.answers.key.shape[1])
+        count = restart_changes(self.table.answers, self.changes, time, out)
+        return KeyedRows(*(column[:count] for column in out))
 
     def mark(self, live: Array) -> None:
         mark_open(self.table.answers, self.changes, live)
@@ -182,6 +189,15 @@ class Prover:
             proved.given,
         )
 
+    def standing_edges(self, proved: Proved) -> ProvedEdges:
+        """The edges by which records stand.
+
+        An empty path proves its answer by one expression alone: where that is the only one, it is true as long as the
+        answer holds, and otherwise until its vertex loses its edges.
+        """
+        empty = proved.given & (np.diff(proved.offsets) == 0)
+        return ProvedEdges(proved.offsets, proved.row, empty & (len(self.automata) > 1))
+
     def _reserve(self, places: int, queue: int) -> None:
         """Room for a search over so many (vertex, state) with so many of them waiting."""
         self.store.count_buffer("search", 8 * places + 20 * queue)
@@ -259,14 +275,24 @@ class ResultStream:
                 keyed = self.standing.replace_paths(keyed, upto, answers, vertices.capacity)
         elif self.standing is not None and deletion is not None:
             keyed = self.standing.cut_paths(keyed, deletion, vertices.capacity)
-        keyed = interval_records(keyed)
+        return self._records(interval_records(keyed), upto, vertices)
+
+    def restart(self, time: int, vertices: Vertices) -> Answers:
+        """In `changes` mode, what holds at `time`, as if nothing had been emitted before."""
+        assert self.tracker is not None
+        if self.standing is not None:
+            self.standing.clear()
+        return self._records(self.tracker.restart(time), time, vertices)
+
+    def _records(self, keyed: KeyedRows, upto: int, vertices: Vertices) -> Answers:
+        """The records with names and paths."""
         path = no_paths(keyed.ts.size) if self.paths else None
         if self.prover is not None:
             proved = self.prover.prove(keyed, vertices.capacity)
             path = self.prover.paths(proved, vertices)
             if self.standing is not None:
                 keep = self.standing.keep if self.cuts_paths else self.standing.keep_last
-                keep(keyed, proved.offsets, proved.row, upto)
+                keep(keyed, self.prover.standing_edges(proved), upto)
         names = self.team.map(vertices.text, keyed.key.T)
         without = keyed.op < 0 if self.tracker is None else True
         exp = np.where(without, NO_EXPIRY, keyed.exp)
@@ -293,10 +319,12 @@ class ResultStream:
         path = no_paths(total) if self.paths else None
         return Answers(self.result.label, names, out.ts, out.exp, out.op, path)
 
-    def forget_paths(self) -> None:
-        """The records that stand were handed out with other paths than those known here."""
+    def forget_paths(self, time: int) -> None:
+        """The records that stand at `time` were emitted with other paths than those known here."""
         if self.standing is not None:
             self.standing.forget_paths()
+            if self.tracker is not None:
+                self.standing.break_paths(self.tracker.table.answers, time)
 
     def mark(self, live: Array) -> None:
         if self.tracker is not None:

@@ -11,19 +11,19 @@ from meander.kernels.pattern import Answers, KeyedRows
 from meander.kernels.standing import (
     EDGES,
     RECORDS,
+    UNKNOWN,
     ProvedEdges,
     Standing,
+    break_paths,
     find_cuts,
     find_replaced,
     keep_records,
     pack_records,
-    touch_sources,
+    touch_ends,
 )
 
 LEAST_RECORDS = 256
 LEAST_EDGES = 1024
-UNKNOWN = -1
-"""In place of an edge's relation: no edge is found under it, so its path is taken to be cut."""
 
 _RECORD_COLUMNS = {"src": np.int32, "trg": np.int32, "exp": np.int64, "older": np.int32}
 _EDGE_COLUMNS = {"edge_relation": np.int16, "edge_src": np.int32, "edge_trg": np.int32}
@@ -52,7 +52,7 @@ class StandingRecords:
         """The batch's rows, and before them a cut of each answer whose path loses an edge at time `deletion`,
         where all of the batch's cuts are; no row is earlier."""
         touched = np.zeros(vertices, np.bool_)
-        if touch_sources(self.graph.graph, deletion, touched) == 0:
+        if touch_ends(self.graph.graph, deletion, touched) == 0:
             return rows
         if self._unknown_records().size:
             touched[:] = True
@@ -64,30 +64,41 @@ class StandingRecords:
         the same instant handed out, and that holds on by another path."""
         count = int(self.standing.counts[RECORDS])
         exp = self.standing.exp[:count]
-        hidden = self._unknown_records()
-        if hidden.size and touch_sources(self.graph.graph, time, np.zeros(vertices, np.bool_)):
-            hidden = hidden[:0]
+        touched = np.zeros(vertices, np.bool_)
+        deleted = touch_ends(self.graph.graph, time, touched)
+        # A path that is not known may have lost an edge only where there was a deletion.
+        hidden = np.zeros(0, np.int64) if deleted else self._unknown_records()
         before = exp[hidden]
         exp[hidden] = 0
         cut = keyed_rows(count, 2)
-        found = find_replaced(self.graph.graph, self.standing, answers, time, cut)
+        found = find_replaced(self.graph.graph, self.standing, answers, time, touched, cut)
         exp[hidden] = before
         return put_before(cut, found, rows)
 
-    def keep_last(self, rows: KeyedRows, offsets: Array, edges: Array, upto: int) -> None:
+    def keep_last(self, rows: KeyedRows, proved: ProvedEdges, upto: int) -> None:
         """Take the records of the instant `upto` alone, and for that instant."""
         first = int(np.searchsorted(rows.ts, upto))
         last = KeyedRows(*(column[first:] for column in rows))
-        self.keep(last._replace(exp=last.ts + 1), offsets[first:], edges, upto)
+        proved = ProvedEdges(proved.begin[first:], proved.row, proved.empty[first:])
+        self.keep(last._replace(exp=last.ts + 1), proved, upto)
 
-    def keep(self, rows: KeyedRows, offsets: Array, edges: Array, upto: int) -> None:
+    def keep(self, rows: KeyedRows, proved: ProvedEdges, upto: int) -> None:
         """Take the records that are handed out, with the rows of the graph that are their paths."""
-        self._reserve(rows.ts.size, edges.size, upto)
-        keep_records(self.graph.graph, self.standing, rows, ProvedEdges(offsets, edges))
+        self._reserve(rows.ts.size, proved.row.size + int(proved.empty.sum()), upto)
+        keep_records(self.graph.graph, self.standing, rows, proved)
+
+    def clear(self) -> None:
+        """No record stands."""
+        self.standing.counts[:] = 0
+        self.standing.slots[:] = -1
 
     def forget_paths(self) -> None:
         """The records stand by paths that are not known here: the next deletion cuts them all."""
         self.standing.edge_relation[: int(self.standing.counts[EDGES])] = UNKNOWN
+
+    def break_paths(self, answers: Answers, time: int) -> None:
+        """The answers that were emitted at `time` and do not hold any more need another path to hold again."""
+        break_paths(self.standing, answers, time, keyed_rows(1, 2).key[0])
 
     def _unknown_records(self) -> Array:
         """The records that stand by a path which is not known here."""

@@ -111,6 +111,23 @@ def track_changes(
 
 
 @kernel
+def restart_changes(answers: Answers, changes: Changes, time: int, out: KeyedRows) -> int:
+    """Emit the answers that hold at `time` as if none had been emitted before; how many.
+
+    Those that wait for their stop are closed. Needs room in `out` for as many as there are entries.
+    """
+    count = 0
+    for entry in range(answers.counts[0]):
+        if changes.status[entry] == OPEN and answers.exp[entry] > time:
+            emit_answer(out, count, answers.key[entry], time, answers.exp[entry], 1)
+            count += 1
+        else:
+            changes.status[entry] = CLOSED
+    changes.counts[STARTS] = 0
+    return count
+
+
+@kernel
 def pack_changes(answers: Answers, changes: Changes) -> None:
     """Drop the entries that neither hold nor start, and build the index, the heap and the starts anew."""
     kept = 0

@@ -18,6 +18,11 @@ from meander.kernels.pattern import Answers, KeyedRows, find_answer
 # Places in `Standing.counts`.
 RECORDS, EDGES = 0, 1
 
+# In place of an edge's relation. No edge is found under any of these, so the path is taken to be cut.
+UNKNOWN = -1  # it was emitted by a worker whose state is lost
+BROKEN = -2  # it was cut together with its answer, within the instant in which it was emitted
+EMPTY = -3  # it has no edges; what stands for them is its vertex, and it may be cut with an edge at that
+
 
 class Standing(NamedTuple):
     src: Array  # by record
@@ -37,6 +42,7 @@ class ProvedEdges(NamedTuple):
 
     begin: Array  # by record, with one more for the end
     row: Array
+    empty: Array  # by record: whether its path is an empty one that a deletion may cut
 
 
 @kernel
@@ -89,6 +95,11 @@ def keep_records(graph: Graph, standing: Standing, rows: KeyedRows, proved: Prov
             standing.edge_src[edge] = graph.src[row]
             standing.edge_trg[edge] = graph.trg[row]
             edge += 1
+        if proved.empty[i]:
+            standing.edge_relation[edge] = EMPTY
+            standing.edge_src[edge] = src
+            standing.edge_trg[edge] = trg
+            edge += 1
         standing.src[record] = src
         standing.trg[record] = trg
         standing.exp[record] = rows.exp[i]
@@ -99,13 +110,14 @@ def keep_records(graph: Graph, standing: Standing, rows: KeyedRows, proved: Prov
 
 
 @kernel
-def touch_sources(graph: Graph, time: int, touched: Array) -> int:
-    """Mark the sources of the edges that are cut at `time`; how many edges these are."""
+def touch_ends(graph: Graph, time: int, touched: Array) -> int:
+    """Mark both ends of the edges that are cut at `time`; how many edges these are."""
     count = 0
     for undo in range(graph.counts[UNDONE]):
         row = graph.undo_row[undo]
         if expiry_at(graph, row, time) < expiry_before(graph, row, time):
             touched[graph.src[row]] = True
+            touched[graph.trg[row]] = True
             count += 1
     return count
 
@@ -147,17 +159,23 @@ def find_cuts(
 
 
 @kernel
-def find_replaced(graph: Graph, standing: Standing, answers: Answers, time: int, out: KeyedRows) -> int:
+def find_replaced(
+    graph: Graph, standing: Standing, answers: Answers, time: int, touched: Array, out: KeyedRows
+) -> int:
     """Cut and hand out the answers that hold at `time`, but not by the path that they stand by; how many.
 
-    One that does not hold stands on: it may hold again before the instant is over. Needs room in `out` for as
-    many as there are records.
+    One that does not hold stands on: it may hold again before the instant is over. `touched` are the ends of the
+    edges that this batch cuts. Needs room in `out` for as many as there are records.
     """
     count = 0
     for record in range(standing.counts[RECORDS]):
         if standing.exp[record] <= time:
             continue
         for edge in range(standing.begin[record], standing.begin[record + 1]):
+            if standing.edge_relation[edge] == EMPTY:
+                if not touched[standing.edge_src[edge]]:
+                    continue
+                standing.edge_relation[edge] = BROKEN
             if not is_cut(graph, standing, record, edge, time):
                 continue
             key = out.key[count]
@@ -172,6 +190,19 @@ def find_replaced(graph: Graph, standing: Standing, answers: Answers, time: int,
                 count += 1
             break
     return count
+
+
+@kernel
+def break_paths(standing: Standing, answers: Answers, time: int, key: Array) -> None:
+    """Mark the paths of the answers that do not hold at `time`; `key` is scratch for one answer."""
+    for record in range(standing.counts[RECORDS]):
+        if standing.exp[record] <= time:
+            continue
+        key[0] = standing.src[record]
+        key[1] = standing.trg[record]
+        entry = answers.slots[find_answer(answers, key)]
+        if entry < 0 or answers.exp[entry] <= time:
+            standing.edge_relation[standing.begin[record] : standing.begin[record + 1]] = BROKEN
 
 
 @kernel

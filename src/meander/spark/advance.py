@@ -33,7 +33,8 @@ from meander.spark.codec import decode_edges, encode_edges
 from meander.spark.encoding import Encoder
 from meander.spark.exchange import Sent, derived_edges, send, tell_frontier
 from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
-from meander.spark.retelling import retold
+from meander.spark.instants import note_part, parts_of
+from meander.spark.retelling import rebuilt
 from meander.spark.shares import own_answers, with_shares
 from meander.spark.state import Head, Piece, pack_arrays, read_snapshot, unpack_arrays, write_snapshot
 
@@ -120,6 +121,8 @@ def step(
             taken.setdefault(stream, []).append(some)
         if job.stage == 0:
             yield from send(edges, job.deliveries, job.targets, 0, sent)
+        if job.mode == "changes" and job.plan.operators and frontier is not None:
+            note_part(head, edges, frontier)
         entered = time.perf_counter()
         for result, answers in chain(
             live.retold, live.dataflow.process(share_of(job, cell, edges), frontier)
@@ -246,7 +249,8 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
             by_stream.setdefault(piece.stream, []).append(decode_edges(store.read_piece(piece.number)))
     edges = {stream: concat_edges(parts) for stream, parts in by_stream.items()}
     if edges or head.time > dataflow.time:
-        live.retold = retold(dataflow.replay(share_of(job, cell, edges), head.time), head, job.mode)
+        parts = (share_of(job, cell, part) for part in parts_of(head, edges))
+        live.retold = rebuilt(dataflow, parts, head)
     return live
 
 

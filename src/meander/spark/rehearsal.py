@@ -54,7 +54,7 @@ class Memory:
         self.values.pop(number, None)
 
 
-def no_incident(job: Job, cell: int) -> None:
+def no_incident(job: Job, cell: int, chunks: list[Chunk]) -> None:
     """Nothing happens to the cell before its step."""
 
 
@@ -63,18 +63,19 @@ def rehearse(
     stores: Mapping[Place, CellStore],
     chunks: Iterable[Chunk],
     *,
-    before: Callable[[Job, int], Any] = no_incident,
+    before: Callable[[Job, int, list[Chunk]], Any] = no_incident,
     seconds: dict[Place, float] | None = None,
 ) -> Iterator[tuple[int, Output]]:
     """One batch through all stages: what leaves the last, each with the number of its cell.
 
-    `before` is called before a cell's step; `seconds` gets the processor time of each cell's steps added.
+    `before` is called before a cell's step, with what the cell is sent; `seconds` gets the processor time of each
+    cell's steps added.
     """
     waiting = {jobs[0].cells[0]: list(chunks)}
     for job in jobs:
         sent: dict[int, list[Chunk]] = {}
         for number, cell in enumerate(job.cells):
-            before(job, cell)
+            before(job, cell, waiting[cell])
             begun = time.process_time()
             # A cell that has no row would not be called by Spark, and time would not advance in it.
             for row in advance(job, cell, stores[job.stage, cell], waiting[cell]):

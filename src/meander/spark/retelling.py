@@ -2,7 +2,8 @@
 
 State that is made again from the window has known all along what was handed out before, as a rule: each answer until
 its largest expiry, which follows from the window alone. So the records of the replay are dropped. Two results are
-owed some of them. One of a query that was not answered before gets what holds at the time reached. And where a plan
+owed some of them. One of a query that was not answered before gets what holds at the time reached (in `changes` mode
+with paths that hold then, not when the answer started). And where a plan
 looks for longer paths only when the one it has expires, an answer may hold for longer than its records say; its
 record until the largest expiry is handed out, from the next instant on, so that no record is there twice. To another
 stage its tuples are told at once: it takes the largest expiry of all that it hears.
@@ -10,15 +11,25 @@ stage its tuples are told at once: it takes the largest expiry of all that it he
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from meander.dataflow.answers import NO_EXPIRY, Answers, take_answers
+from meander.dataflow.answers import Answers, take_answers
+from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.edges import Edges
 from meander.physical.plan import Result
 from meander.spark.state import Head
 
 Records = tuple[Result, Answers]
+
+
+def rebuilt(dataflow: Dataflow, parts: Iterable[Mapping[str, Edges]], head: Head) -> list[Records]:
+    """Replay what was processed up to the head's time; the records that are to be emitted again."""
+    records = retold(dataflow.replay(parts, head.time), head, dataflow.mode)
+    if dataflow.mode == "changes":
+        records += dataflow.restart([one for one in dataflow.plan.results if is_new(one, head)])
+    return records
 
 
 def retold(replayed: Iterable[Records], head: Head, mode: str) -> list[Records]:
@@ -34,11 +45,16 @@ def retold(replayed: Iterable[Records], head: Head, mode: str) -> list[Records]:
 
 def _begin(result: Result, head: Head, mode: str) -> int | None:
     """From when on a result's answers are handed out again, or None."""
-    if [result.query, result.head] not in head.results:
-        return head.time
     if result.raw:
-        return head.time if head.tells_late else None
-    return head.time + 1 if head.tells_late and mode == "intervals" else None
+        return head.time if head.tells_late or is_new(result, head) else None
+    if mode == "changes":
+        return None
+    return head.time if is_new(result, head) else head.time + 1 if head.tells_late else None
+
+
+def is_new(result: Result, head: Head) -> bool:
+    """Whether nothing has been emitted of a result yet."""
+    return [result.query, result.head] not in head.results
 
 
 class Holding:
@@ -68,7 +84,7 @@ class Holding:
     def records(self) -> Iterable[Records]:
         masks = [np.zeros(answers.rows, np.bool_) for answers in self._chunks]
         for exp, chunk, row in self._longest.values():
-            masks[chunk][row] = exp == NO_EXPIRY or exp > self.begin
+            masks[chunk][row] = exp > self.begin
         for answers, mask in zip(self._chunks, masks, strict=True):
             if mask.any():
                 chosen = take_answers(answers, mask)

@@ -47,7 +47,8 @@ class Head:
     """What is known of a cell besides its pieces' bytes.
 
     `streams` and `results` (query and head) are those of the last batch; `tells_late`, that its plan may have known
-    answers to hold for longer than it had said.
+    answers to hold for longer than it had said. `open_rows` and `splits` are about the instant `time` (see
+    `instants`): how many edges of each stream it has brought, and how many it had where it was split.
     """
 
     token: int = 0
@@ -59,6 +60,8 @@ class Head:
     idle: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     time: int = -1
+    open_rows: dict[str, int] = field(default_factory=dict)
+    splits: list[dict[str, int]] = field(default_factory=list)
     streams: list[str] = field(default_factory=list)
     results: list[list[str]] = field(default_factory=list)
     tells_late: bool = False

@@ -1,0 +1,336 @@
+"""The recovery law: cases that are answered by cells which lose something before some of their batches.
+
+A `Recovery` can be drawn, read from a file of `cases/`, and printed as such a file. The cells are those of a run on
+Spark, with the same steps and the same bytes between them, in this process.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from cells_in_process import Cells
+from hypothesis import strategies as st
+
+import meander
+from engine_runs import steps_of
+from judge import judge
+from meander.physical.plan import PATH_OPERATORS, QueryPlan
+from meander.physical.planning import plan_query
+from meander.physical.stages import build_stages
+from meander.spark.advance import LIVE, advance
+from meander.spark.cells import Job, Output, stage_jobs
+from meander.spark.chunks import ANSWERS, CLOSED, EDGES, TICK, Chunk
+from meander.spark.codec import encode_edges
+from meander.spark.state import Head
+from oracle import Edge, Expected, expect, is_usable
+from querytext import Step, read_query
+from strategies import Case, cases, once_in, pick
+
+LOSSES = (
+    "nothing",
+    "state",
+    "state and snapshots",
+    "state of one cell",
+    "the task",
+    "half a task",
+    "another plan",
+)
+RARELY = 1_000_000
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """A case, how many cells answer it, and what they lose before each batch (`losses`, again from its start).
+
+    With "another plan" the run resumes with the next of `operators`, and on one cell with another plan. One cell may
+    also resume, before batch `added`, with the same query under a second name.
+    """
+
+    case: Case
+    losses: tuple[str, ...] = ("state and snapshots",)
+    operators: tuple[str, ...] = ("auto",)
+    cells: int = 1
+    snapshot_rows: int = RARELY
+    added: int | None = None
+
+    def __repr__(self) -> str:
+        """The text of a file of `cases/`."""
+        case = self.case
+        options = {
+            "mode": case.mode,
+            "paths": case.paths,
+            "batch_rows": case.batch_rows,
+            "lateness": case.lateness,
+            "plan": case.plan,
+            "cells": self.cells,
+            "snapshot_rows": self.snapshot_rows,
+            "added": self.added,
+            "losses": self.losses,
+            "operators": self.operators,
+        }
+        lines = [
+            "# (what this is a case of)",
+            *(f"#! {name} {json.dumps(value)}" for name, value in options.items()),
+        ]
+        lines += [case.text.rstrip("\n")]
+        for name, edges in case.streams.items():
+            lines += ["", f"--- {name}", *(json.dumps(edge) for edge in edges)]
+        return "\n".join(lines) + "\n"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How Hypothesis shows it."""
+        printer.text(repr(self))
+
+
+def read_recovery(text: str) -> Recovery:
+    """What `repr` has printed, or a person has written: comments, options (`#! name JSON`), the query, and for each
+    stream `--- name` and its edges."""
+    top, *parts = text.split("\n--- ")
+    streams = {}
+    for part in parts:
+        name, *lines = part.splitlines()
+        streams[name.strip()] = [tuple(json.loads(line)) for line in lines if line.strip()]
+    options = {}
+    for line in top.splitlines():
+        if line.startswith("#!"):
+            name, value = line[2:].split(maxsplit=1)
+            options[name] = json.loads(value)
+    own = {name: options.pop(name) for name in ("cells", "snapshot_rows", "added") if name in options}
+    own |= {name: tuple(options.pop(name)) for name in ("losses", "operators") if name in options}
+    return Recovery(Case(read_query(top), streams, **options), **own)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Runs
+
+
+class ForgetfulCells(Cells):
+    """The cells of a run that lose something now and then."""
+
+    def __init__(self, recovery: Recovery, folder: Path) -> None:
+        self.recovery = recovery
+        self.folder = folder
+        self.names = ["q"]
+        self.by_query: dict[str, list[dict[str, Any]]] = {}
+        self.added_at = -1
+        case = recovery.case
+        self.options = {
+            "mode": case.mode,
+            "lateness": case.lateness,
+            "idle": inf,
+            "snapshots": str(folder),
+            "snapshot_rows": recovery.snapshot_rows,
+        }
+        super().__init__(
+            planned(case.text, "q", case.plan),
+            recovery.cells,
+            path_operator=recovery.operators[0],
+            paths=case.paths,
+            **self.options,
+        )
+
+    def take(self, cell: int, row: Output) -> None:
+        if row.kind == ANSWERS:
+            records = self.by_query.setdefault(row.query, [])
+            records += [json.loads(line) for line in row.data.splitlines()]
+
+    def lose(self, batch: int) -> None:
+        """What happens between two batches."""
+        match self.recovery.losses[batch % len(self.recovery.losses)]:
+            case "state":
+                LIVE.clear()
+            case "state and snapshots":
+                LIVE.clear()
+                shutil.rmtree(self.folder, ignore_errors=True)
+            case "state of one cell" if LIVE:
+                del LIVE[sorted(LIVE)[batch % len(LIVE)]]
+            case "another plan":
+                # Several cells keep to a plan that reads the edges that they hold.
+                self.resume(batch if self.recovery.cells == 1 else self.recovery.case.plan, batch)
+        if batch == self.recovery.added and self.recovery.cells == 1:
+            self.names.append("second")
+            stored = self.stores[0, self.jobs[0].cells[0]].read_head()
+            self.added_at = -1 if stored is None else Head.from_bytes(stored).time
+            self.resume(self.recovery.case.plan, batch)
+
+    def resume(self, plan: int | None, operator: int) -> None:
+        """As after a restart with another plan or operator, or with more queries."""
+        recovery = self.recovery
+        case = recovery.case
+        staged = build_stages(
+            [one for name in self.names for one in planned(case.text, name, plan)],
+            recovery.cells,
+            path_operator=recovery.operators[operator % len(recovery.operators)],
+            paths=case.paths,
+        )
+        assert staged.exchanges == self.staged.exchanges
+        first = self.jobs[0]
+        self.jobs = stage_jobs(
+            staged,
+            first.targets,
+            run=first.run,
+            formats=dict.fromkeys(self.names, "jsonl"),
+            handover=False,
+            paths=case.paths,
+            **self.options,
+        )
+
+    def fail(self, batch: int, job: Job, cell: int, chunks: list[Chunk]) -> None:
+        """What happens to a cell's task before it succeeds."""
+        loss = self.recovery.losses[batch % len(self.recovery.losses)]
+        if loss in ("the task", "half a task"):
+            attempt = advance(job, cell, self.stores[job.stage, cell], chunks)
+            for _ in attempt:
+                if loss == "half a task":
+                    break
+            attempt.close()
+            self.stores[job.stage, cell].roll_back()
+
+    def run(self) -> None:
+        """Process all batches."""
+        case = self.recovery.case
+        read = {name: rows for name, rows in case.streams.items() if name in self.staged.streams}
+        for batch, (stream, edges) in enumerate(steps_of(read, case.batch_rows)):
+            chunk = Chunk(TICK, stream, 0, CLOSED)
+            if edges is not None:
+                chunk = Chunk(EDGES, stream, 0, encode_edges(edges, lines=False))
+            self.lose(batch)
+            self.step([chunk], lambda *task, batch=batch: self.fail(batch, *task))
+            for store in self.stores.values():
+                store.commit()
+        LIVE.clear()
+
+
+def hold_law(recovery: Recovery) -> list[dict[str, Any]]:
+    """Run the case, and judge its records."""
+    case = recovery.case
+    with tempfile.TemporaryDirectory() as folder:
+        cells = ForgetfulCells(recovery, Path(folder) / "snapshots")
+        cells.run()
+    expected = expect(case.query, case.streams, case.lateness)
+    options = {"mode": case.mode, "paths": case.paths, "first_path": "negative-tuple" in recovery.operators}
+    records = cells.by_query.get("q", [])
+    judge(records, expected, **options)
+    if "second" in cells.names:
+        judge(cells.by_query.get("second", []), since(expected, cells.added_at), **options)
+    return records
+
+
+def since(expected: Expected, time: int) -> Expected:
+    """What is expected of a query that is added when the time `time` is reached."""
+    result = Step(expected.query.result)
+    later = {
+        answer: [(max(begin, time), end) for begin, end in held if end > time]
+        for answer, held in expected.answers.items()
+    }
+    later = {answer: held for answer, held in later.items() if held}
+    return replace(expected, history={**expected.history, result: later})
+
+
+@cache
+def plan_count(text: str) -> int:
+    return len(meander.plans(text))
+
+
+@cache
+def planned(text: str, name: str, plan: int | None) -> list[QueryPlan]:
+    """A query's plans; of any number, that of those there are."""
+    return plan_query(text, name=name, plan=None if plan is None else plan % plan_count(text))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Draws
+
+
+def squeezed(edges: Sequence[Edge], by: int) -> list[Edge]:
+    """The edges with `by` instants in one."""
+    return [(*edge[:3], edge[3] // by, *edge[4:]) if is_usable(edge) else edge for edge in edges]  # type: ignore[misc]
+
+
+def draw_churn(draw: st.DrawFn, edges: Sequence[Edge]) -> list[Edge]:
+    """The edges, some of which are deleted in the instant in which they arrive, and may arrive again."""
+    churned: list[Edge] = []
+    for edge in edges:
+        churned.append(edge)
+        if is_usable(edge) and once_in(draw, 4):
+            ends = (("-",), ("-", "+"), ("-", "+", "-"))[draw(st.integers(0, 2))]
+            churned += [(*edge[:4], op) for op in ends]
+    return churned
+
+
+QUERIES = (
+    "Answer(x, y) <- a(x, y).",
+    "Answer(x, y) <- a+(x, y) as P.",
+    "Answer(x, y) <- (a|b)+(x, y) as P.",
+    "Answer(x, y) <- a(x, y).\nAnswer(x, y) <- b(x, y).",
+    "Answer(x, y) <- a*(x, y).\nAnswer(x, y) <- b+(x, y).",
+    "Answer(x, y) <- (a/b*)(x, y) as P.",
+    "Answer(x, y) <- (^a/b?){1,2}(x, y).",
+    "Answer(x, z) <- a(x, y), b(y, z).",
+    "Answer(x) <- a(x, y), a(y, x), b(x, y).",
+    "D(x, z) <- a(x, y), b(y, z).\nAnswer(x, y) <- D+(x, y) as P.",
+    "D(x, z) <- a+(x, y), b(y, z).\nAnswer(x, y) <- D+(x, z) as P, a(z, y).",
+    "D(x, y) <- a(x, y).\nD(x, y) <- b(y, x).\nAnswer(x, y) <- (D/a)+(x, y).",
+)
+
+
+def draw_small_case(draw: st.DrawFn) -> Case:
+    """One of a few queries over one or two streams, and a few edges that come and go within two or three instants."""
+    streams = pick(draw, (("s",), ("s",), ("s", "t")))
+    text = pick(draw, QUERIES)
+    text = re.sub(
+        r"\b([ab])\b", lambda found: f"{streams[found[1] == 'b' and len(streams) > 1]}.{found[1]}", text
+    )
+    window = pick(draw, (3, 2, 10))
+    top = "".join(f"STREAM {name} WINDOW {window}\n" for name in streams)
+    rows: dict[str, list[Edge]] = {name: [] for name in streams}
+    time = 1
+    event = st.tuples(
+        st.sampled_from("aab"), *[st.sampled_from("uvw")] * 2, st.integers(0, 7), st.integers(0, 9)
+    )
+    present: list[tuple[str, str, str]] = []
+    for label, src, trg, gap, kind in draw(st.lists(event, min_size=3, max_size=12)):
+        time += {6: 1, 7: 2}.get(gap, 0)
+        edge = present[kind % len(present)] if kind < 4 and present else (src, label, trg)
+        stream = streams[edge[1] == "b" and len(streams) > 1]
+        rows[stream].append((*edge, time, "-") if kind < 4 and edge in present else (*edge, time))
+        (present.remove if kind < 4 and edge in present else present.append)(edge)
+    return Case(read_query(top + text), rows, paths=once_in(draw, 2), plan=None if once_in(draw, 2) else 0)
+
+
+def draw_large_case(draw: st.DrawFn) -> Case:
+    """Any case, its instants squeezed."""
+    case = draw(cases())
+    by = pick(draw, (3, 10, 1, 40))
+    streams = {name: squeezed(edges, by) for name, edges in case.streams.items()}
+    if once_in(draw, 2):
+        streams = {name: draw_churn(draw, edges) for name, edges in streams.items()}
+    return replace(case, streams=streams)
+
+
+@st.composite
+def recoveries(draw: st.DrawFn, large: int = 4) -> Recovery:
+    """A case whose instants are split over batches as a rule, and what its cells lose; one in `large` is any case."""
+    case = draw_large_case(draw) if once_in(draw, large) else draw_small_case(draw)
+    case = replace(
+        case,
+        mode=pick(draw, ("changes", "changes", "intervals")),
+        batch_rows=pick(draw, (1, 1, 2, 3, 7)),
+    )
+    return Recovery(
+        case,
+        losses=tuple(draw(st.lists(st.sampled_from(LOSSES), min_size=1, max_size=8))),
+        operators=tuple(draw(st.permutations(PATH_OPERATORS))),
+        cells=pick(draw, (1, 1, 2, 3)),
+        snapshot_rows=pick(draw, (RARELY, 1, 6)),
+        added=draw(st.integers(0, 12)) if once_in(draw, 4) else None,
+    )
