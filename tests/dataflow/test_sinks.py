@@ -118,8 +118,13 @@ def test_a_folder_has_parts_of_limited_size(tmp_path: Path, monkeypatch: pytest.
     fill(folder, *(answers_of((row, row)) for row in range(5)))
     assert sorted(file.name for file in folder.iterdir()) == [f"part-{part:09}.parquet" for part in range(3)]
     assert pa.concat_tables(map(pq.read_table, sorted(folder.iterdir())))["src"].to_pylist() == list(range(5))
-    with pytest.raises(ArgumentError, match="answers has answers already"):
+    with pytest.raises(ArgumentError, match=r"answers has answers already\nhint: .*--overwrite"):
         open_sink(str(folder))
+    (folder / "notes.txt").write_text("not an answer")
+    with open_sink(str(folder), overwrite=True) as sink:
+        sink.write(answers_of((7, 7)))
+    assert sorted(file.name for file in folder.iterdir()) == ["notes.txt", "part-000000000.parquet"]
+    assert pq.read_table(folder / "part-000000000.parquet")["src"].to_pylist() == [7]
 
 
 def test_answers_can_be_the_edges_of_another_query(tmp_path: Path) -> None:

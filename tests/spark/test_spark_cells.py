@@ -12,7 +12,7 @@ from meander.physical.planning import plan_query
 from meander.spark import advance as steps
 from meander.spark.advance import LIVE, advance
 from meander.spark.arriving import passed_on
-from meander.spark.cells import Job
+from meander.spark.cells import HEAD, INGEST, Cell, Job
 from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, FULL, PARTITION_SHIFT, REJECTS, TICK, Chunk
 from meander.spark.codec import decode_rejects, encode_edges
 from meander.spark.rehearsal import Memory
@@ -255,3 +255,60 @@ def test_a_cell_that_is_full_says_so_and_every_stage_hands_it_on():
     assert b"the memory budget of 390.6 KB is reached: " in said.data
     assert LIVE == {}
     assert list(passed_on(Chunk(FULL, "", 0, said.data))) == [said._replace(rows=1)]
+
+
+class States(dict):
+    """Spark's state of one cell, as `Cell` uses it."""
+
+    def getMapState(self, *_):
+        return self
+
+    def getValue(self, key):
+        return self.get(key)
+
+    def updateValue(self, key, value):
+        self[key] = value
+
+    def removeKey(self, key):
+        del self[key]
+
+
+@pytest.mark.parametrize("number", [INGEST, HEAD, 0])
+def test_a_state_store_that_gives_back_something_else_ends_the_run_with_a_sentence(number):
+    job = make_job(CLOSURE)
+    first, second, *_ = batches_of(generate(52, 40), 20)
+    states = States()
+    cell = Cell(job)
+    cell.init(states)
+    LIVE.clear()
+    list(advance(job, 0, cell, first))
+    content = bytearray(states[number,][0])
+    content[len(content) // 2] ^= 1
+    states[number,] = (bytes(content),)
+    LIVE.clear()
+    (output,) = advance(job, 0, cell, second)
+    assert output.kind == FULL
+    told = json.loads(output.data)
+    assert told["error"] == "StateError"
+    assert told["message"].endswith("of the checkpoint is damaged: it fails its checksum")
+    assert told["hint"].startswith("restore the checkpoint from a backup")
+
+
+def test_state_is_rebuilt_where_a_snapshot_has_flipped_bytes(tmp_path):
+    arrivals = generate(53, 300)
+    expected = instants(run(make_job(CLOSURE), arrivals, 20)[0])
+    job = make_job(CLOSURE, snapshots=str(tmp_path), snapshot_rows=10)
+
+    def damage(store, number):
+        """State is lost before each batch, and in every second case the snapshots are damaged."""
+        LIVE.clear()
+        for path in tmp_path.rglob("*.snapshot") if number % 2 else ():
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2 :: 997] = bytes(one ^ 0xFF for one in content[len(content) // 2 :: 997])
+            path.write_bytes(content)
+
+    answers, _, figures, _ = run(job, arrivals, 20, damage)
+    loaded = [one["seconds"]["load"] > 0 for one in figures]
+    assert instants(answers) == expected
+    assert True in loaded[2::2]
+    assert True not in loaded[1::2]

@@ -1,13 +1,18 @@
 """The ledger: every line of every file once, in order, the same after a crash."""
 
+import gzip
 import json
+import os
+import re
+import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meander.errors import MeanderError
+from meander.errors import InputError, StateError
+from meander.spark import fingerprints
 from meander.spark import ledger as ledgers
 from meander.spark.ledger import LOOK_AGAIN, WHOLE, Ledger
 from meander.spark.reading import read_segment
@@ -237,8 +242,11 @@ def test_old_entries_go_and_positions_stay(tmp_path, monkeypatch):
 
 
 def test_a_missing_path_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(MeanderError, match="does not exist"):
-        open_ledger(tmp_path, {"s": tmp_path / "none.tsv"}).advance(0)
+    (entry,) = read_all(open_ledger(tmp_path, {"s": tmp_path / "none.tsv"}))
+    assert "none.tsv does not exist\nhint: " in entry.error
+    # The next start looks again.
+    write_lines(tmp_path / "none.tsv", 0, 3)
+    assert lines_of(read_all(open_ledger(tmp_path, {"s": tmp_path / "none.tsv"}), 1)) == expected(0, 3)
 
 
 def test_tasks_share_the_segments_in_order(tmp_path):
@@ -257,5 +265,132 @@ def test_entries_are_plain_json(tmp_path):
     write_lines(tmp_path / "s.tsv", 0, 2)
     ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"})
     ledger.advance(0)
-    fields = json.loads((ledger.folder / "000000001.json").read_text())
-    assert fields == {"segments": [["s", str(tmp_path / "s.tsv"), 0, 20]], "closed": ["s"]}
+    fields = json.loads((ledger.folder / "000000001.json").read_text())["note"]
+    fingerprint = fields.pop("files")[str(tmp_path / "s.tsv")]
+    assert fingerprint[:2] == [20, zlib.crc32((tmp_path / "s.tsv").read_bytes())]
+    assert fields == {"segments": [["s", str(tmp_path / "s.tsv"), 0, 20]], "closed": ["s"], "error": ""}
+
+
+def change_in_place(path):
+    """One byte in the middle, and the file as long and as old as it was."""
+    before = path.stat()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def truncate(path):
+    os.truncate(path, 50)
+
+
+def rewrite_longer(path):
+    path.write_text("\n".join(expected(7, 2000)) + "\n")
+
+
+def replace_by_longer(path):
+    draft = path.with_name(".draft")
+    rewrite_longer(draft)
+    draft.replace(path)
+
+
+CHANGES = {
+    change_in_place: "its first 1910 bytes are not those that were read",
+    truncate: "1910 bytes of it were read, and now it has 50",
+    rewrite_longer: "its first 1910 bytes are not those that were read",
+    replace_by_longer: "its first 1910 bytes are not those that were read",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_changes_after_it_was_read_is_refused_at_once_and_at_the_next_start(tmp_path, change):
+    data = tmp_path / "data"
+    data.mkdir()
+    write_lines(data / "a.tsv", 0, 140)
+    ledger = open_ledger(tmp_path, {"s": data}, bounded=False)
+    number = len(read_all(ledger))
+    change(data / "a.tsv")
+    (entry,) = read_all(ledger, number)
+    said = rf"a.tsv has changed since it was read: {CHANGES[change]}\nhint: "
+    assert re.search(said, entry.error)
+    with pytest.raises(InputError, match=said):
+        open_ledger(tmp_path, {"s": data}).check_files()
+    # As the hint says: without the file, and with the new rows in another one, the run goes on.
+    (data / "a.tsv").rename(data / "b.tsv")
+    again = open_ledger(tmp_path, {"s": data}, bounded=False)
+    again.check_files()
+    assert {one.path for entry in read_all(again, number + 1) for one in entry.segments} == {
+        str(data / "b.tsv")
+    }
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"a\tk\tb\t1\n"), b"a\tk\tb\t1\n"])
+def test_what_was_read_whole_may_not_even_grow(tmp_path, content):
+    path = tmp_path / "s.tsv.gz"
+    path.write_bytes(content)
+    ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv.gz"}, bounded=False)
+    assert ledger.advance(0) == 1
+    path.touch()
+    assert ledger.advance(1) == 1
+    with open(path, "ab") as file:
+        file.write(content)
+    (entry,) = read_all(ledger, 1)
+    assert re.search(r"s.tsv.gz has changed since .*: it was read whole with \d+ bytes", entry.error)
+
+
+def test_a_file_that_grows_is_compared_by_its_last_bytes_alone_until_the_next_start(tmp_path, monkeypatch):
+    compared = []
+
+    def watched(path, start, end, checksum=0):
+        compared.append(end - start)
+        return real(path, start, end, checksum)
+
+    real = fingerprints.checksum_of
+    write_lines(tmp_path / "s.tsv", 0, 20_000)
+    ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, bounded=False, batch_rows=10**6)
+    entries = read_all(ledger)
+    monkeypatch.setattr(fingerprints, "checksum_of", watched)
+    for at in range(20_000, 20_005):
+        write_lines(tmp_path / "s.tsv", at, at + 1)
+        entries += read_all(ledger, ledger.last)
+    assert lines_of(entries) == expected(0, 20_005)
+    assert max(compared) == fingerprints.TAIL
+    del compared[:]
+    again = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, bounded=False)
+    again.check_files()
+    assert compared == []
+    (tmp_path / "s.tsv").touch()
+    again.check_files()
+    assert compared == [(tmp_path / "s.tsv").stat().st_size]
+
+
+def test_a_segment_that_is_cut_short_before_it_is_read_is_damage(tmp_path):
+    write_lines(tmp_path / "s.tsv", 0, 10)
+    (entry,) = read_all(open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}))
+    os.truncate(tmp_path / "s.tsv", 60)
+    with pytest.raises(InputError, match=r"s.tsv has changed since it was read: it ends 40 bytes before"):
+        lines_of([entry])
+
+
+@pytest.mark.parametrize("lost", [1, 2, 4])
+def test_an_entry_that_is_missing_is_named(tmp_path, lost):
+    write_lines(tmp_path / "s.tsv", 0, 2000)
+    ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, batch_rows=100)
+    assert len(read_all(ledger, most=4)) == 4
+    (ledger.folder / f"00000000{lost}.json").unlink()
+    with pytest.raises(StateError, match=rf"not whole: .*/00000000{lost}.json is missing\nhint: restore"):
+        open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}).advance(4)
+    with pytest.raises(StateError, match=rf"/00000000{lost}.json is missing"):
+        ledger.entry(lost)
+
+
+def test_an_entry_with_flipped_bytes_is_named(tmp_path):
+    write_lines(tmp_path / "s.tsv", 0, 10)
+    ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"})
+    ledger.advance(0)
+    path = ledger.folder / "000000001.json"
+    path.write_text(path.read_text().replace("100]]", "109]]"))
+    with pytest.raises(StateError, match=r"/000000001.json is damaged: it fails its checksum"):
+        ledger.entry(1)
+    with pytest.raises(StateError, match=r"/000000001.json is damaged: it fails its checksum"):
+        open_ledger(tmp_path, {"s": tmp_path / "s.tsv"})

@@ -21,7 +21,7 @@ from meander.physical.plan import PATH_OPERATORS
 from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
 from meander.spark.advance import LIVE
-from meander.spark.checkpoint import check_checkpoint, kept_plans, meaning_of
+from meander.spark.checkpoint import check_checkpoint, kept_plans, meaning_of, note_queries
 from meander.spark.chunks import CLOSED, EDGES, TICK, Chunk
 from meander.spark.codec import encode_edges
 from meander.spark.rehearsal import no_incident
@@ -195,6 +195,8 @@ def test_cells_that_would_read_other_edges_than_they_hold_are_refused(tmp_path):
         return meaning_of([query], "intervals", 3, "s", staged.exchanges)
 
     run = check_checkpoint(tmp_path / "meander", meaning())
+    (tmp_path / "meander").mkdir()
+    note_queries(tmp_path / "meander", meaning(), run)
     assert check_checkpoint(tmp_path / "meander", meaning(path_operator="closure")) == run
     with pytest.raises(StateError, match="now it would read others"):
         check_checkpoint(tmp_path / "meander", meaning(paths=True))
@@ -210,10 +212,10 @@ def test_a_plan_that_reads_other_edges_gives_way_to_the_one_that_the_cells_hold(
         meanings.append(meaning_of([query], "intervals", 3, "s", staged.exchanges))
     folder = tmp_path / "meander"
     assert kept_plans(folder, asked[:1], meanings[0]["exchanges"]) is None
-    check_checkpoint(folder, meanings[0])
+    folder.mkdir()
+    note_queries(folder, meanings[0], "run")
     assert kept_plans(folder, asked[:1], meanings[0]["exchanges"]) is None
     assert kept_plans(folder, asked[1:], meanings[1]["exchanges"]) == {"q": None}
     other = session.query(QUERIES["closure"], "other")
     other.name = "q"
     assert kept_plans(folder, [other], meanings[1]["exchanges"]) is None
-    assert kept_plans(tmp_path / ("long" * 100), asked[1:], meanings[1]["exchanges"]) is None

@@ -24,7 +24,7 @@ import meander
 from command import meander as command
 from judge import judge
 from meander.errors import StateError
-from meander.spark.checkpoint import check_checkpoint, meaning_of
+from meander.spark.checkpoint import meaning_of, note_queries
 from meander.spark.session import Session
 from oracle import expect
 from querytext import read_query
@@ -168,12 +168,17 @@ def test_a_rebuild_with_paths_and_deletions_keeps_every_path_true(spark, tmp_pat
     assert sum(cell["rebuilt"] for figures in run.figures for cell in figures["cells"]) >= 2
 
 
+def note(checkpoint, query):
+    """A checkpoint of this query."""
+    (checkpoint / "meander").mkdir(parents=True)
+    note_queries(checkpoint / "meander", meaning_of([query], "intervals", 1, "s"), "run")
+
+
 def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_path):
     write_tsv(tmp_path / "s.tsv", generate(26, 10))
     session = Session()
     query = session.query(CLOSURE, "query")
-    folder = tmp_path / "checkpoint" / "meander"
-    check_checkpoint(folder, meaning_of([query], "intervals", 1, "s"))
+    note(tmp_path / "checkpoint", query)
     arguments = ["run", CLOSURE.replace("40", "41"), "--stream", str(tmp_path / "s.tsv")]
     arguments += ["--out", str(tmp_path / "out.jsonl"), "--checkpoint", str(tmp_path / "checkpoint")]
     began = time.monotonic()
@@ -185,8 +190,7 @@ def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_
 
 
 def test_a_stream_that_spark_would_read_now_and_did_not_before_is_refused_before_spark_starts(tmp_path):
-    folder = tmp_path / "checkpoint" / "meander"
-    check_checkpoint(folder, meaning_of([Session().query(CLOSURE, "query")], "intervals", 1, "s"))
+    note(tmp_path / "checkpoint", Session().query(CLOSURE, "query"))
     session = Session()
     session.stream("s", "kafka://127.0.0.1:9/edges")
     session.query(CLOSURE, "query")

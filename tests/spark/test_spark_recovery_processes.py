@@ -14,6 +14,7 @@ import pytest
 from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_records, write_tsv
 
 from command import environment
+from meander.spark.notes import read_note
 
 pytestmark = pytest.mark.spark
 
@@ -46,11 +47,11 @@ class Command:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def wait_for_change(self, file):
-        """Until the content of a file is another one than now."""
-        before = content(file)
+    def wait_for_batch(self, note):
+        """Until the note of a sink speaks of another batch than now."""
+        before = last_batch(note)
         deadline = time.monotonic() + PATIENCE
-        while content(file) == before:
+        while last_batch(note) == before:
             assert self.process.poll() is None, self.said()
             assert time.monotonic() < deadline, self.said()
             time.sleep(0.02)
@@ -59,8 +60,8 @@ class Command:
         return self.log.read_text()[-3000:]
 
 
-def content(file):
-    return file.read_bytes() if file.exists() else b""
+def last_batch(note):
+    return read_note(note)["batch"] if note.exists() else -1
 
 
 def start(folder, *more):
@@ -89,7 +90,7 @@ def survive(folder, rows, strikes, seed):
     write_tsv(folder / "in" / "00.tsv", parts[0])
     for number, strike in enumerate(strikes, start=1):
         with start(folder) as run:
-            run.wait_for_change(sink)
+            run.wait_for_batch(sink)
             write_tsv(folder / f"{number:02}.tsv", parts[number])
             (folder / f"{number:02}.tsv").rename(folder / "in" / f"{number:02}.tsv")
             time.sleep(draw.uniform(0.0, 0.7))
@@ -117,10 +118,10 @@ def test_a_command_that_follows_a_folder_waits_for_more_until_it_is_interrupted(
     sink = tmp_path / "checkpoint" / "meander" / "sinks" / "query.json"
     with start(tmp_path, "--follow") as run:
         for number in (1, 2):
-            run.wait_for_change(sink)
+            run.wait_for_batch(sink)
             write_tsv(tmp_path / f"{number}.tsv", rows[100 * number : 100 * (number + 1)])
             (tmp_path / f"{number}.tsv").rename(tmp_path / "in" / f"{number}.tsv")
-        run.wait_for_change(sink)
+        run.wait_for_batch(sink)
         run.process.send_signal(signal.SIGINT)
         assert run.process.wait(PATIENCE) == 130, run.said()
     with start(tmp_path) as run:
@@ -144,7 +145,7 @@ def test_a_killed_executor_is_replaced(tmp_path):
     write_tsv(tmp_path / "s.tsv", rows)
     with Command(tmp_path, str(Path(__file__).with_name("local_cluster.py")), str(tmp_path)) as run:
         for _ in range(2):
-            run.wait_for_change(tmp_path / "checkpoint" / "meander" / "sinks" / "q.json")
+            run.wait_for_batch(tmp_path / "checkpoint" / "meander" / "sinks" / "q.json")
             executors = [
                 one for one in descendants(run.process.pid) if "CoarseGrainedExecutorBackend" in one[2]
             ]

@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import shutil
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,8 +13,8 @@ import pytest
 from meander.dataflow.edges import Reject
 from meander.errors import ArgumentError, StateError
 from meander.spark.codec import encode_rejects
-from meander.spark.formats import encode_table
-from meander.spark.sinks import LineFile, Rejects, StandardOutput, one_table, open_sink
+from meander.spark.formats import ARROW, encode_table
+from meander.spark.sinks import LineFile, Record, Rejects, StandardOutput, one_table, open_sink
 
 EMPTY = pa.schema([("src", pa.large_string())])
 
@@ -21,13 +24,13 @@ def part(*names):
 
 
 def test_lines_of_a_batch_that_was_cut_off_are_written_anew(tmp_path):
-    path, record = tmp_path / "out.jsonl", tmp_path / "record.json"
+    path, record = tmp_path / "out.jsonl", Record(tmp_path / "record.json")
     sink = LineFile(path, record)
     sink.write(0, [b"a\n", b"b\n"])
-    known = record.read_text()
+    known = record.path.read_text()
     sink.write(1, [b"c\n"])
     # Killed after the lines were written and before the record was; half a line more for good measure.
-    record.write_text(known)
+    record.path.write_text(known)
     with open(path, "ab") as file:
         file.write(b"hal")
     again = LineFile(path, record)
@@ -38,7 +41,7 @@ def test_lines_of_a_batch_that_was_cut_off_are_written_anew(tmp_path):
 
 
 def test_a_batch_that_comes_again_takes_the_place_of_what_it_said_before(tmp_path):
-    path, record = tmp_path / "out.jsonl", tmp_path / "record.json"
+    path, record = tmp_path / "out.jsonl", Record(tmp_path / "record.json")
     sink = LineFile(path, record)
     sink.write(0, [b"a\n"])
     sink.write(1, [b"one way\n"])
@@ -48,14 +51,117 @@ def test_a_batch_that_comes_again_takes_the_place_of_what_it_said_before(tmp_pat
     assert path.read_bytes() == b"a\nanother\nc\n"
 
 
-def test_a_new_run_begins_a_new_file(tmp_path):
-    (tmp_path / "out.jsonl").write_text("old\n")
-    LineFile(tmp_path / "out.jsonl", tmp_path / "record.json").write(0, [b"new\n"])
-    assert (tmp_path / "out.jsonl").read_text() == "new\n"
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet", "folder"])
+def test_an_output_of_another_run_is_refused_unless_it_is_to_be_overwritten(tmp_path, name):
+    def sink(record):
+        return open_sink(str(tmp_path / name), record, bounded=True, empty=EMPTY)
+
+    def write(sink, *names):
+        sink.write(0, [part(*names)] if sink.how == ARROW else [f"{one}\n".encode() for one in names])
+        sink.finish()
+
+    def content():
+        files = [one for one in (tmp_path / name, *(tmp_path / name).glob("*")) if one.is_file()]
+        return [
+            one.read_text().split() if one.suffix == ".jsonl" else pq.read_table(one)["src"].to_pylist()
+            for one in files
+        ]
+
+    write(sink(Record(tmp_path / "first.json")), "old", "older")
+    second = Record(tmp_path / "second.json")
+    with pytest.raises(ArgumentError, match=rf"{name} has content already.*\n.*--overwrite"):
+        sink(second)
+    assert content() == [["old", "older"]]
+    write(sink(replace(second, overwrite=True)), "new")
+    assert content() == [["new"]]
+    # The command that overwrote goes on when it is given again.
+    sink(replace(second, overwrite=True)).finish()
+    assert content() == [["new"]]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet", "folder"])
+def test_without_its_note_no_output_is_emptied_or_written_on(tmp_path, name):
+    for content in ("answers", ""):
+        record = Record(tmp_path / "record.json", expected=True, overwrite=True)
+        (tmp_path / "out.jsonl").write_text(content)
+        with pytest.raises(StateError, match=r"record.json, which says .*, is missing\nhint: restore"):
+            open_sink(str(tmp_path / name), record, bounded=True, empty=EMPTY)
+        assert (tmp_path / "out.jsonl").read_text() == content
+        assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_note_with_flipped_bytes_is_refused_by_name(tmp_path):
+    path, record = tmp_path / "out.jsonl", Record(tmp_path / "record.json")
+    LineFile(path, record).write(0, [b"abc\n" * 50])
+    whole = record.path.read_bytes()
+    for at in range(len(whole)):
+        record.path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(StateError, match=r"record.json is (damaged|of checkpoint format)"):
+            LineFile(path, record)
+    for torn in (b"", whole[:10], b"[]", b"{}"):
+        record.path.write_bytes(torn)
+        with pytest.raises(StateError, match=r"record.json is (damaged|of checkpoint format)"):
+            LineFile(path, record)
+    assert path.read_bytes() == b"abc\n" * 50
+
+
+def test_another_file_than_was_written_is_not_cut(tmp_path):
+    record = Record(tmp_path / "record.json")
+    LineFile(tmp_path / "out.jsonl", record).write(0, [b"abc\n"])
+    (tmp_path / "other.jsonl").write_text("something\nelse\n")
+    with pytest.raises(StateError, match=r"other.jsonl is another file than was written"):
+        LineFile(tmp_path / "other.jsonl", record)
+    with pytest.raises(ArgumentError, match="the answers so far went to the file"):
+        open_sink(str(tmp_path / "folder"), record, bounded=True, empty=EMPTY)
+    assert (tmp_path / "other.jsonl").read_text() == "something\nelse\n"
+    # What was moved is still the same.
+    (tmp_path / "out.jsonl").rename(tmp_path / "moved.jsonl")
+    LineFile(tmp_path / "moved.jsonl", record).write(1, [b"def\n"])
+    assert (tmp_path / "moved.jsonl").read_text() == "abc\ndef\n"
+
+
+def test_a_finished_parquet_file_stays_when_the_run_is_started_again(tmp_path):
+    record = Record(tmp_path / "record.json")
+    for _ in range(3):
+        sink = open_sink(str(tmp_path / "out.parquet"), record, bounded=True, empty=EMPTY)
+        sink.write(0, [part("a")])
+        sink.finish()
+        assert pq.read_table(tmp_path / "out.parquet")["src"].to_pylist() == ["a"]
+    (tmp_path / "out.parquet").unlink()
+    with pytest.raises(StateError, match=r"out.parquet, to which answers were written, is missing"):
+        open_sink(str(tmp_path / "out.parquet"), record, bounded=True, empty=EMPTY)
+
+
+def test_answers_that_wait_to_become_a_parquet_file_are_checked(tmp_path):
+    record = Record(tmp_path / "record.json")
+    sink = open_sink(str(tmp_path / "out.parquet"), record, bounded=True, empty=EMPTY)
+    sink.write(0, [part(*(f"name {number}" for number in range(1000)))])
+    (waiting,) = sink.parts.path.iterdir()
+    content = bytearray(waiting.read_bytes())
+    content[len(content) // 3] ^= 1
+    waiting.write_bytes(content)
+    with pytest.raises(StateError, match=r"out.parquet.parts are damaged"):
+        sink.finish()
+    shutil.rmtree(sink.parts.path)
+    with pytest.raises(StateError, match=r"out.parquet.parts, to which answers were written, is missing"):
+        open_sink(str(tmp_path / "out.parquet"), record, bounded=True, empty=EMPTY)
+
+
+def test_two_runs_do_not_write_to_one_output(tmp_path):
+    for name in ("out.jsonl", "folder"):
+        with ExitStack() as first, ExitStack() as second:
+            records = [
+                Record(tmp_path / f"{name} {run}", held=held) for run, held in enumerate((first, second))
+            ]
+            open_sink(str(tmp_path / name), records[0], bounded=True, empty=EMPTY)
+            with pytest.raises(StateError, match=rf"is writing to .*{name}"):
+                open_sink(str(tmp_path / name), records[1], bounded=True, empty=EMPTY)
+            first.close()
+            open_sink(str(tmp_path / name), records[1], bounded=True, empty=EMPTY)
 
 
 def test_a_file_that_lost_lines_is_not_written_on(tmp_path):
-    path, record = tmp_path / "out.jsonl", tmp_path / "record.json"
+    path, record = tmp_path / "out.jsonl", Record(tmp_path / "record.json")
     LineFile(path, record).write(0, [b"abc\n"])
     path.write_text("")
     with pytest.raises(StateError, match="has 0 bytes, and the checkpoint says that 4 were written"):
@@ -63,34 +169,36 @@ def test_a_file_that_lost_lines_is_not_written_on(tmp_path):
 
 
 def test_packed_lines_can_be_read_whole(tmp_path):
-    sink = LineFile(tmp_path / "out.jsonl.gz", tmp_path / "record.json")
+    sink = LineFile(tmp_path / "out.jsonl.gz", Record(tmp_path / "record.json"))
     sink.write(0, [b"a\n"])
     sink.write(1, [b"b\n"])
     assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()) == b"a\nb\n"
 
 
 def test_a_folder_has_one_file_a_batch(tmp_path):
-    sink = open_sink(str(tmp_path / "out"), tmp_path / "record", bounded=False, empty=EMPTY)
+    sink = open_sink(str(tmp_path / "out"), Record(tmp_path / "record"), bounded=False, empty=EMPTY)
     sink.write(0, [part("a"), part("b")])
     sink.write(1, [])
     sink.write(2, [part("c")])
     sink.write(2, [part("c")])
     assert pq.read_table(tmp_path / "out").to_pydict() == {"src": ["a", "b", "c"]}
     assert len(list((tmp_path / "out").iterdir())) == 2
-    with pytest.raises(ArgumentError, match="has answers already"):
-        open_sink(str(tmp_path / "out"), tmp_path / "other record", bounded=False, empty=EMPTY)
+    with pytest.raises(ArgumentError, match="has content already"):
+        open_sink(str(tmp_path / "out"), Record(tmp_path / "other record"), bounded=False, empty=EMPTY)
 
 
 def test_a_parquet_file_is_there_when_the_input_has_ended(tmp_path):
     path = tmp_path / "out.parquet"
-    sink = open_sink(str(path), tmp_path / "record", bounded=True, empty=EMPTY)
+    sink = open_sink(str(path), Record(tmp_path / "record"), bounded=True, empty=EMPTY)
     sink.write(0, [part("a")])
     assert not path.exists()
-    again = open_sink(str(path), tmp_path / "record", bounded=True, empty=EMPTY)
+    again = open_sink(str(path), Record(tmp_path / "record"), bounded=True, empty=EMPTY)
     again.write(1, [part("b")])
     again.finish()
     assert pq.read_table(path).to_pydict() == {"src": ["a", "b"]}
-    nothing = open_sink(str(tmp_path / "none.parquet"), tmp_path / "record2", bounded=True, empty=EMPTY)
+    nothing = open_sink(
+        str(tmp_path / "none.parquet"), Record(tmp_path / "record2"), bounded=True, empty=EMPTY
+    )
     nothing.finish()
     assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
@@ -104,7 +212,7 @@ def test_integers_and_strings_in_one_file_are_strings():
 
 
 def test_rejects_are_lines_of_json(tmp_path):
-    sink = Rejects(LineFile(tmp_path / "r.jsonl", tmp_path / "record.json"))
+    sink = Rejects(LineFile(tmp_path / "r.jsonl", Record(tmp_path / "record.json")))
     sink.write(0, [encode_rejects([Reject("s", "too late", "ä\tb")])])
     assert json.loads((tmp_path / "r.jsonl").read_text()) == {
         "stream": "s",
@@ -114,16 +222,16 @@ def test_rejects_are_lines_of_json(tmp_path):
 
 
 def test_standard_output_and_unknown_endings(tmp_path, capfdbinary):
-    sink = open_sink("-", tmp_path / "record", bounded=True, empty=EMPTY)
+    sink = open_sink("-", Record(tmp_path / "record"), bounded=True, empty=EMPTY)
     assert isinstance(sink, StandardOutput)
     sink.write(0, [b"a\n"])
     assert capfdbinary.readouterr().out == b"a\n"
     (tmp_path / "file").write_text("in the way")
     for name in ("out.txt", "file"):
         with pytest.raises(ArgumentError, match="says nothing of its format"):
-            open_sink(str(tmp_path / name), tmp_path / "record", bounded=True, empty=EMPTY)
+            open_sink(str(tmp_path / name), Record(tmp_path / "record"), bounded=True, empty=EMPTY)
 
 
 def test_a_device_cannot_take_answers_back(tmp_path):
     with pytest.raises(ArgumentError, match=r"/dev/null is a pipe or a device.*\n.*--runner local"):
-        open_sink("/dev/null", tmp_path / "record", bounded=True, empty=EMPTY)
+        open_sink("/dev/null", Record(tmp_path / "record"), bounded=True, empty=EMPTY)

@@ -16,7 +16,7 @@ from meander.spark.cells import Job
 from meander.spark.chunks import ANSWERS, SPOOLED
 from meander.spark.encoding import MANY, Encoder
 from meander.spark.formats import ARROW, ARROW_STRINGS, JSONL, decode_table
-from meander.spark.sinks import LineFile
+from meander.spark.sinks import LineFile, Record
 from meander.spark.spool import contents, empty_spool, set_aside
 
 PLAN = build(plan_query("STREAM s WINDOW 9\nAnswer(x, y) <- a(x, y).", name="q"))
@@ -52,7 +52,7 @@ def expected(sizes):
 def test_a_file_gets_the_answers_in_their_order_and_nothing_is_left_of_the_spool(tmp_path, name):
     rows = encoded(SIZES, job(tmp_path / "spool"))
     assert [row.kind for row in rows] == [SPOOLED if size >= MANY else ANSWERS for size in SIZES]
-    sink = LineFile(tmp_path / name, tmp_path / "record.json")
+    sink = LineFile(tmp_path / name, Record(tmp_path / "record.json"))
     with contents(rows) as parts:
         sink.write(0, parts)
     assert not list((tmp_path / "spool").iterdir())

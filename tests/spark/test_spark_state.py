@@ -92,6 +92,17 @@ def test_a_torn_missing_or_foreign_snapshot_is_not_used(tmp_path):
         assert read_snapshot(path, "plan") is None
 
 
+def test_a_snapshot_with_a_flipped_byte_is_not_used(tmp_path):
+    path = tmp_path / "1.snapshot"
+    write_snapshot(path, "plan", ARRAYS)
+    content = path.read_bytes()
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        assert read_snapshot(path, "plan") is None
+    path.write_bytes(content)
+    assert read_snapshot(path, "plan") is not None
+
+
 def test_only_the_newest_snapshots_stay(tmp_path):
     for number in range(6):
         write_snapshot(tmp_path / f"{number}.snapshot", "plan", ARRAYS)

@@ -26,6 +26,7 @@ from rich.console import Console
 
 from meander.bench.data import Graph
 from meander.bench.workloads import STREAM, DataSet, Workload
+from meander.spark.notes import read_note, write_note
 from meander.spark.runs import Run
 from meander.spark.session import Session
 from meander.spark.settings import local_spark
@@ -220,8 +221,8 @@ def restart(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, floa
             run.process_available()
     # Under another identity the run gets other workers, as it does in a new process.
     record = folder / "checkpoint" / "meander" / "run.json"
-    known = json.loads(record.read_text(encoding="utf-8"))
-    record.write_text(json.dumps(known | {"run": known["run"][::-1]}), encoding="utf-8")
+    known = read_note(record)
+    write_note(record, known | {"run": known["run"][::-1]})
     write_file(graph.take(pieces[2]), inputs / "2.tsv")
     begun = time.perf_counter()
     with started(spark, inputs, text, folder, **options) as run:

@@ -165,6 +165,12 @@ def run(
     cells: Annotated[
         int, typer.Option("--cells", metavar="N", min=1, help="Parts to split the work into (spark).")
     ] = 1,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace what is at --out and --rejects, where no checkpoint goes on from it."
+        ),
+    ] = False,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Wait for more files in folders, until interrupted (spark)."),
@@ -252,6 +258,7 @@ def run(
         cells=cells,
         metrics=metrics,
         follow=follow,
+        overwrite=overwrite,
     )
     read = [query, *request.streams.values()]
     keep_apart("--out", out, read)

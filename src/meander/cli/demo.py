@@ -118,6 +118,7 @@ def _run(files: dict[str, Path], runner: str) -> None:
         batch_rows=None,
         idle=60.0,
         memory=None,
+        overwrite=True,
     )
     if runner == "local":
         run_in_process(request)

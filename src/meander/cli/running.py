@@ -48,6 +48,7 @@ class Request:
     cells: int = 1
     metrics: str | None = None
     follow: bool = False
+    overwrite: bool = False
 
 
 def streams_read(query: RegularQuery) -> list[str]:
@@ -77,6 +78,7 @@ def run_on_spark(request: Request) -> None:
         {"query": request.out},
         rejects=request.rejects,
         metrics=request.metrics,
+        overwrite=request.overwrite,
         follow=request.follow or any(path.startswith("kafka://") for path in request.streams.values()),
         paths=request.paths,
         mode=request.mode,
@@ -138,7 +140,9 @@ def run_in_process(request: Request) -> None:
         open_files.enter_context(compilation_announced(progress))
         # Rejects first: what cannot be written is then known before the file of answers is begun.
         rejected = open_files.enter_context(open_rejects(request.rejects)) if request.rejects else None
-        sink = open_files.enter_context(open_sink(request.out, (physical.results[0].arity, request.paths)))
+        sink = open_files.enter_context(
+            open_sink(request.out, (physical.results[0].arity, request.paths), overwrite=request.overwrite)
+        )
         open_files.callback(progress.clear)
 
         def note(dataflow: Dataflow, edges: int, rejects: int) -> None:

@@ -251,15 +251,18 @@ def _shape_words(arity: int, paths: bool) -> str:
 class FolderSink(Sink):
     """A folder of Parquet files `part-000000000.parquet` and so on, each with a limited number of records."""
 
-    def __init__(self, path: Path, usual: tuple[int, bool] = (2, False)) -> None:
+    def __init__(self, path: Path, usual: tuple[int, bool] = (2, False), *, overwrite: bool = False) -> None:
         self.path = path
         self.usual = usual
         with writing(path, ArgumentError):
             path.mkdir(parents=True, exist_ok=True)
-            if any(path.glob("part-*.parquet")):
-                raise ArgumentError(
-                    f"the folder {path} has answers already\nhint: empty it, or name another one"
-                )
+            for part in path.glob("part-*.parquet"):
+                if not overwrite:
+                    raise ArgumentError(
+                        f"the folder {path} has answers already",
+                        hint="name another one, or replace them with --overwrite",
+                    )
+                part.unlink()
         self._number = 0
         self._part = self._next_part()
 
@@ -302,8 +305,11 @@ class RejectSink:
         self.close()
 
 
-def open_sink(place: str, usual: tuple[int, bool] = (2, False)) -> Sink:
-    """The sink that an `--out` path means; `usual` are the arity of the answers, and whether they have paths."""
+def open_sink(place: str, usual: tuple[int, bool] = (2, False), *, overwrite: bool = False) -> Sink:
+    """The sink that an `--out` path means; `usual` are the arity of the answers, and whether they have paths.
+
+    A file is replaced. A folder that has answers is refused, or emptied of them with `overwrite`.
+    """
     if place == "-":
         return JsonlSink(StandardOutput())
     if place.startswith("kafka://"):
@@ -312,7 +318,7 @@ def open_sink(place: str, usual: tuple[int, bool] = (2, False)) -> Sink:
         )
     path = Path(place)
     if path.is_dir() or (path.suffix == "" and not path.exists()):
-        return FolderSink(path, usual)
+        return FolderSink(path, usual, overwrite=overwrite)
     is_pipe_or_device = path.exists() and not path.is_file()
     if is_pipe_or_device or path.name.endswith((".jsonl", ".jsonl.gz")):
         return JsonlSink(line_file(path))

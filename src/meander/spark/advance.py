@@ -24,10 +24,10 @@ from meander.dataflow.answers import Answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, concat_edges
 from meander.dataflow.ingest import Ingest
-from meander.errors import MemoryBudgetError
+from meander.errors import MemoryBudgetError, StateError
 from meander.physical.plan import Result
 from meander.spark.arriving import Released, take_in, take_up
-from meander.spark.cells import CellStore, Job, Output
+from meander.spark.cells import CellStore, Job, Output, damaged_state
 from meander.spark.chunks import FIGURES, FULL, Chunk, Parcel
 from meander.spark.codec import decode_edges, encode_edges
 from meander.spark.encoding import Encoder
@@ -80,11 +80,13 @@ def advance(
 def attempt(
     job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk], begun: float
 ) -> Iterator[Output | Parcel]:
-    """As `step`. A budget that is reached is told, not raised: Spark would only try the same again."""
+    """As `step`. A budget that is reached and state that is damaged are told, not raised: Spark would only try the
+    same again."""
     try:
         yield from step(job, cell, store, chunks, begun)
-    except MemoryBudgetError as error:
-        yield Output(FULL, "", "", 0, str(error).encode())
+    except (MemoryBudgetError, StateError) as error:
+        fields = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
+        yield Output(FULL, "", "", 0, json.dumps(fields).encode())
 
 
 def step(
@@ -265,7 +267,8 @@ def restored_ingest(job: Job, head: Head, store: CellStore) -> Ingest:
     stored = store.read_ingest()
     if stored is not None:
         arrays = unpack_arrays("ingest", np.frombuffer(stored, np.uint8))
-        assert arrays is not None, "the store hands back what was written to it"
+        if arrays is None:
+            raise damaged_state()
         before = Ingest(head.streams)
         before.restore(arrays)
         ingest.frontier = before.frontier

@@ -6,10 +6,12 @@ outlives the worker; what the step does with them is the same with any other sto
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,9 +19,11 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from meander.errors import StateError
 from meander.physical.plan import PhysicalPlan, ScanOp
 from meander.physical.stages import Delivery, StagedPlan, base_stream
 from meander.spark.chunks import Chunk
+from meander.spark.notes import START_OVER, seal, unseal
 from meander.spark.workers import settle_worker
 
 if TYPE_CHECKING:
@@ -59,8 +63,9 @@ class Job:
 
     @property
     def stamp(self) -> str:
-        """Tells snapshots of this plan from those of another."""
-        return hashlib.sha256(repr((self.plan, self.mode, self.paths, self.cells)).encode()).hexdigest()[:16]
+        """Tells snapshots of this plan and version from those of others."""
+        known = (installed_version(), self.plan, self.mode, self.paths, self.cells)
+        return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
     @property
     def cells_of_all_stages(self) -> int:
@@ -105,6 +110,14 @@ def stage_jobs(
         )
         for number, stage in enumerate(staged.stages)
     ]
+
+
+@functools.cache
+def installed_version() -> str:
+    try:
+        return version("meander")
+    except PackageNotFoundError:
+        return ""
 
 
 class CellStore(Protocol):
@@ -172,7 +185,8 @@ class Cell(StatefulProcessor):
 
     def read_piece(self, number: int) -> bytes:
         content = self._read(number)
-        assert content is not None, "a piece that the head lists is in the store"
+        if content is None:  # though the head lists it
+            raise damaged_state()
         return content
 
     def write_piece(self, number: int, edges: bytes) -> None:
@@ -183,7 +197,20 @@ class Cell(StatefulProcessor):
 
     def _read(self, number: int) -> bytes | None:
         row = self._state.getValue((number,))
-        return None if row is None else bytes(row[0])
+        if row is None:
+            return None
+        content = unseal(bytes(row[0]))
+        if content is None:
+            raise damaged_state()
+        return content
 
     def _write(self, number: int, content: bytes) -> None:
-        self._state.updateValue((number,), (content,))
+        self._state.updateValue((number,), (seal(content),))
+
+
+def damaged_state() -> StateError:
+    """The window's input is not what was stored: there is nothing to rebuild it from."""
+    return StateError(
+        "the state store in the folder spark of the checkpoint is damaged: it fails its checksum",
+        hint=f"restore the checkpoint from a backup, or {START_OVER}",
+    )

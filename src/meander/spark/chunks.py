@@ -27,7 +27,7 @@ FRONTIER = "frontier"
 
 ANSWERS, SPOOLED, FIGURES, FULL = "answers", "spooled", "figures", "full"
 """What a row on its way out of a cell holds, besides rejects and errors. Spooled answers are in a file. Full: the
-state of the cell does not fit, and the batch counts for nothing."""
+state of the cell does not fit or is damaged, and the batch counts for nothing."""
 
 CHUNK_TYPE = "cell int, stage int, kind string, stream string, place long, data binary"
 CHUNK_SCHEMA = pa.schema(

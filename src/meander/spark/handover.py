@@ -8,7 +8,6 @@ the state store names, copies the arrays and goes on; without one it makes the s
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,8 @@ from pyspark import SparkFiles
 
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.state import Array
-from meander.spark.ledger import write_atomically
+from meander.errors import StateError
+from meander.spark.notes import read_note, write_note
 
 MANIFEST = "manifest.json"
 
@@ -39,13 +39,13 @@ def hand_over(folder: Path, token: int, stamp: str, dataflow: Dataflow) -> None:
         for name, array in store.arrays.items()
         if name not in store.scratch
     ]
-    write_atomically(folder / MANIFEST, json.dumps({"token": token, "stamp": stamp, "arrays": arrays}))
+    write_note(folder / MANIFEST, {"token": token, "stamp": stamp, "arrays": arrays})
 
 
 def take_over(folder: Path, token: int, stamp: str) -> dict[str, Array] | None:
     """The arrays of the token under this plan, as they stand in the folder, or None where there are none."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
+        manifest = read_note(folder / MANIFEST)
         if (manifest["token"], manifest["stamp"]) != (token, stamp):
             return None
         arrays: dict[str, Array] = {}
@@ -56,6 +56,6 @@ def take_over(folder: Path, token: int, stamp: str) -> dict[str, Array] | None:
                 if size
                 else np.empty(shape, dtype)
             )
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, StateError):
         return None
     return arrays

@@ -6,21 +6,27 @@ files that end between two lines. An entry is on disk before its number is given
 for again has the same edges, whatever has come to the folder since. Large files are cut into many segments,
 files that grow give further ones, and a new file in a folder is taken up in order of its name.
 
+An entry also has the fingerprints of its files. A file that is changed after it was read, or cannot be read, is an
+entry of its own that has the error: it ends the run, as damage in a file does, and the next start looks again.
+
 A bounded run ends: the entry that takes the last bytes of a stream also closes it. A run that follows its
 input never closes a stream, and leaves a last line without newline until that comes.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from meander.dataflow.files import ENDINGS, input_files
+from meander.errors import InputError
+from meander.spark.fingerprints import Fingerprint, check_fingerprint, take_fingerprint
+from meander.spark.notes import missing_part, read_note, write_note
 
 KEEP_ENTRIES = 1000
 """How often an entry repeats all positions; those before it, and not asked for again, can then go."""
@@ -50,17 +56,23 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """What one batch reads, and which streams have ended with it."""
+    """What one batch reads, and which streams have ended with it; or why no more can be read."""
 
     segments: tuple[Segment, ...] = ()
     closed: tuple[str, ...] = ()
+    error: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        return {"segments": [list(one) for one in self.segments], "closed": list(self.closed)}
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "segments": [list(one) for one in self.segments],
+            "closed": list(self.closed),
+            "error": self.error,
+        }
 
     @staticmethod
-    def from_json(fields: dict[str, list[list[object]]]) -> Entry:
-        return Entry(tuple(Segment(*one) for one in fields["segments"]), tuple(map(str, fields["closed"])))  # type: ignore[arg-type]
+    def from_json(fields: dict[str, Any]) -> Entry:
+        segments = tuple(Segment(*one) for one in fields["segments"])
+        return Entry(segments, tuple(fields["closed"]), fields["error"])
 
 
 @dataclass
@@ -75,6 +87,7 @@ class Ledger:
     tick: float | None = None
     clock: Callable[[], float] = time.monotonic
     positions: dict[str, int] = field(default_factory=dict)
+    fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     last: int = 0
 
@@ -82,20 +95,34 @@ class Ledger:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._look_at = self.clock()
         self._ticked = self.clock()
-        numbers = sorted(int(one.stem) for one in self.folder.glob("*.json"))
-        for number in numbers:
-            self._take_up(json.loads(self._path(number).read_text()))
+        self._failed = False
+        missing = 0
+        for number in sorted(int(one.stem) for one in self.folder.glob("*.json")):
+            fields = read_note(self._path(number))
+            # Entries before one that repeats all positions may have been deleted, and no others.
+            if "positions" in fields:
+                missing = 0
+            elif number != self.last + 1:
+                missing = self.last + 1
+            self._take_up(fields)
             self.last = number
+        if missing:
+            raise missing_part(self._path(missing))
 
     def advance(self, number: int) -> int:
         """The number of the entry after `number`: an old one, or a new one if there is something to read."""
+        self.check_whole(number)
         if number < self.last:
             return number + 1
         now = self.clock()
         if now < self._look_at:
             return number
-        entry = self._next_entry()
-        if not entry.segments and not entry.closed:
+        try:
+            entry = self._next_entry() if not self._failed else Entry()
+        except InputError as error:
+            entry = Entry(error=str(error))
+            self._failed = True
+        if not entry.segments and not entry.closed and not entry.error:
             self._look_at = now + min(LOOK_AGAIN, (self.clock() - now) / LOOKING)
             if self.tick is None or now - self._ticked < self.tick:
                 return number
@@ -104,7 +131,21 @@ class Ledger:
         return self.last
 
     def entry(self, number: int) -> Entry:
-        return Entry.from_json(json.loads(self._path(number).read_text()))
+        try:
+            return Entry.from_json(read_note(self._path(number)))
+        except FileNotFoundError:
+            raise missing_part(self._path(number)) from None
+
+    def check_whole(self, number: int) -> None:
+        """Refuse a ledger that lacks the entry `number`, of which Spark has heard."""
+        if number > self.last:
+            raise missing_part(self._path(number))
+
+    def check_files(self) -> None:
+        """Refuse a file whose part that was read has changed since."""
+        for path in self.fingerprints:
+            if os.path.exists(path):
+                self._check(Path(path), os.stat(path), thorough=True)
 
     def forget(self, number: int) -> None:
         """Entries up to `number` have been processed: delete those that nobody can ask for again."""
@@ -129,20 +170,38 @@ class Ledger:
         return self.folder / f"{number:09}.json"
 
     def _write(self, entry: Entry) -> None:
-        fields = entry.to_json()
+        fields = entry.to_json() | {"files": self._fingerprints_of(entry)}
         self._take_up(fields)
         self.last += 1
         if self.last % KEEP_ENTRIES == 0:
             fields |= {"positions": self.positions, "all_closed": sorted(self.closed)}
-        write_atomically(self._path(self.last), json.dumps(fields))
+            fields["files"] = self.fingerprints
+        write_note(self._path(self.last), fields)
 
-    def _take_up(self, fields: dict[str, object]) -> None:
-        entry = Entry.from_json(fields)  # type: ignore[arg-type]
+    def _fingerprints_of(self, entry: Entry) -> dict[str, Fingerprint]:
+        """The fingerprints of an entry's files, read as far as the entry says."""
+        ends = {one.path: None if one.end == WHOLE else one.end for one in entry.segments}
+        taken = {
+            path: take_fingerprint(Path(path), end, self.fingerprints.get(path)) for path, end in ends.items()
+        }
+        return {path: one for path, one in taken.items() if one is not None}
+
+    def _check(self, path: Path, state: os.stat_result, *, thorough: bool = False) -> None:
+        known = self.fingerprints.get(str(path))
+        if known is not None:
+            whole = self.positions[str(path)] == WHOLE
+            self.fingerprints[str(path)] = check_fingerprint(
+                path, known, state, whole=whole, thorough=thorough
+            )
+
+    def _take_up(self, fields: dict[str, Any]) -> None:
+        entry = Entry.from_json(fields)
         if "positions" in fields:
-            self.positions = dict(fields["positions"])  # type: ignore[call-overload]
-            self.closed = set(fields["all_closed"])  # type: ignore[call-overload]
+            self.positions = dict(fields["positions"])
+            self.closed = set(fields["all_closed"])
         for one in entry.segments:
             self.positions[one.path] = one.end
+        self.fingerprints |= {path: Fingerprint(*one) for path, one in fields["files"].items()}
         self.closed |= set(entry.closed)
 
     def _next_entry(self) -> Entry:
@@ -167,10 +226,12 @@ class Ledger:
             if rows_left < 1:
                 return
             at = self.positions.get(str(path), 0)
-            size = path.stat().st_size
+            state = path.stat()
+            self._check(path, state)
+            size = state.st_size
             if at == WHOLE or (at and at >= size):
                 continue
-            if not path.is_file() or path.name.endswith((".gz", ".parquet")):
+            if not stat.S_ISREG(state.st_mode) or path.name.endswith((".gz", ".parquet")):
                 yield Segment(stream, str(path), 0, WHOLE)
                 rows_left -= max(1.0, size / 32)
                 continue
@@ -235,13 +296,3 @@ def line_end(path: Path, wanted: int, at: int, size: int, bounded: bool) -> int:
                 return start + found + 1
             place = start
     return at
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """The file has all of the text or does not change, even if the machine stops."""
-    draft = path.with_name(f".{path.name}.draft")
-    with open(draft, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

@@ -16,6 +16,7 @@ from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
 from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, REJECTS, SEGMENTS, Chunk
 from meander.spark.codec import encode_edges, encode_rejects
+from meander.spark.fingerprints import changed
 from meander.spark.ledger import WHOLE, Segment
 
 
@@ -106,6 +107,7 @@ class SegmentReader:
 
     def __init__(self, segment: Segment) -> None:
         path = Path(segment.path)
+        self._path = path
         self.error: InputError | None = None
         self.live = False
         self._file = open_file(path)
@@ -121,6 +123,8 @@ class SegmentReader:
             return piece
         piece = self._file.read(min(limit, self._left))
         self._left -= len(piece)
+        if self._left and not piece:
+            self.error = changed(self._path, f"it ends {self._left} bytes before the end that it had")
         return piece
 
     def close(self) -> None:

@@ -30,15 +30,21 @@ from pyspark.sql.streaming.query import StreamingQueryManager
 
 from meander import errors
 from meander.dataflow.edges import INFINITY
-from meander.errors import ArgumentError, InputError, MeanderError, MemoryBudgetError
+from meander.errors import ArgumentError, InputError, MeanderError, StateError
 from meander.spark.cells import Job
 from meander.spark.chunks import ANSWERS, ERROR, FIGURES, FULL, REJECTS, SPOOLED
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
+from meander.spark.notes import START_OVER
 from meander.spark.sinks import Rejects, Sink
 from meander.spark.spool import contents, empty_spool
 
 RAISED = re.compile(r"meander\.errors\.(\w+): (.*?)(?:\n\s*SQLSTATE|\n\n|\n\tat |\Z)", re.DOTALL)
+DAMAGE = re.compile(
+    r"Checksum error: \S+|CANNOT_LOAD_STATE_STORE[\w.]*|(?:Incomplete|Malformed) log file \S+|Corruption: .*"
+)
+"""What Spark says of its own files in a checkpoint where they cannot be read back."""
+
 KEPT = 100
 
 
@@ -141,6 +147,7 @@ class Run:
         self.totals = dict.fromkeys(("edges", "answers", "late", "rejected"), 0)
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
         self.notes: list[str] = []  # what the user should know of this start
+        self.held = contextlib.ExitStack()  # the locks of the checkpoint and of outputs
         self._ended = threading.Event()
         self._ended_file = checkpoint / "meander" / "ended"
         if self._ended_file.exists():
@@ -171,6 +178,7 @@ class Run:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._ended.wait(0.02):
             if not self.query.isActive:
+                self.release_if_over()
                 self._raise()
                 return True
             if deadline is not None and time.monotonic() > deadline:
@@ -178,14 +186,15 @@ class Run:
         # The last batch is committed before the query is stopped, so that a restart finds it done.
         with self._errors():
             self.query.processAllAvailable()
-        self.stop()
-        if self._error is not None:
-            raise self._error
-        for sink in self.sinks.values():
-            if not isinstance(sink, SparkSink):
-                sink.finish()
-        if self.rejects is not None:
-            self.rejects.finish()
+        with self.held:
+            self._stop_query()
+            if self._error is not None:
+                raise self._error
+            for sink in self.sinks.values():
+                if not isinstance(sink, SparkSink):
+                    sink.finish()
+            if self.rejects is not None:
+                self.rejects.finish()
         return True
 
     def process_available(self) -> None:
@@ -204,7 +213,16 @@ class Run:
         (self.checkpoint / "meander" / "ledger" / END_SIGNAL).touch()
         self.wait()
 
+    def release_if_over(self) -> None:
+        """Let others have the checkpoint and the outputs, where this run uses them no longer."""
+        if not self.query.isActive:
+            self.held.close()
+
     def stop(self) -> None:
+        with self.held:
+            self._stop_query()
+
+    def _stop_query(self) -> None:
         self.query.stop()
         if self._level is not None:
             log_level(self.spark, self._level)
@@ -219,10 +237,10 @@ class Run:
         if by_spark:
             outputs = outputs.persist()
         rows = outputs.collect()
-        full = [bytes(row.data).decode() for row in rows if row.kind == FULL]
+        full = [json.loads(row.data) for row in rows if row.kind == FULL]
         if full:
             # The batch must not count as done; what Spark would say of that is said by the error itself.
-            self._error = MemoryBudgetError(full[0])
+            self._error = getattr(errors, full[0]["error"])(full[0]["message"], hint=full[0]["hint"])
             self._level = log_level(self.spark, "OFF")
             raise self._error
         try:
@@ -242,7 +260,8 @@ class Run:
         self._note(batch, cells, time.perf_counter() - begun)
         damage = [bytes(row.data).decode() for row in rows if row.kind == ERROR]
         if damage:
-            self._error = InputError(damage[0])
+            message, _, hint = damage[0].partition("\nhint: ")
+            self._error = InputError(message, hint=hint)
             self._ended.set()
         elif len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
             self._ended_file.touch()
@@ -302,6 +321,12 @@ def translate_error(error: Exception) -> MeanderError:
         made: MeanderError = kind(message, hint=hint)
         return made
     causes = [line for line in text.splitlines() if line.strip()]
+    damage = DAMAGE.findall(text)
+    if damage:
+        return StateError(
+            f"Spark's part of the checkpoint is damaged: {damage[-1]}",  # the last is the cause of those before
+            hint=f"restore the checkpoint from a backup, or {START_OVER}",
+        )
     return MeanderError(f"the Spark query failed: {causes[0] if causes else type(error).__name__}")
 
 

@@ -15,6 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,16 @@ from meander.physical.plan import PhysicalPlan
 from meander.physical.planning import plan_query
 from meander.physical.stages import StagedPlan, build_stages
 from meander.spark.cells import Cell, Job, stage_jobs
-from meander.spark.checkpoint import check_checkpoint, kept_plans, meaning_of, note_queries
+from meander.spark.checkpoint import (
+    check_checkpoint,
+    check_parts,
+    kept_plans,
+    last_offset,
+    meaning_of,
+    note_queries,
+    note_spark,
+    noted_sinks,
+)
 from meander.spark.chunks import ANSWERS, CHUNK_TYPE, RESULT_TYPE, cell_keys
 from meander.spark.formats import (
     ARROW_INTEGERS,
@@ -42,10 +52,11 @@ from meander.spark.formats import (
 )
 from meander.spark.kafka import connector_settings, kafka_frame
 from meander.spark.ledger import Ledger
+from meander.spark.locking import CheckpointLock
 from meander.spark.pools import Pool
 from meander.spark.runs import Run, SparkSink, check_format
 from meander.spark.settings import PARTITIONS, check_settings, local_spark
-from meander.spark.sinks import Rejects, Sink, open_sink
+from meander.spark.sinks import Record, Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
 from meander.syntax import parse
 from meander.syntax.durations import parse_duration, parse_size
@@ -53,6 +64,12 @@ from meander.syntax.query import RegularQuery
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 BATCH_ROWS = 500_000
+REJECTS = "rejects of all"
+"""The name of the note of rejects, which no query can have."""
+
+FRAME_LOCKS: dict[Path, CheckpointLock] = {}
+"""The folders of DataFrames of answers. Who runs them, and until when, is not known here: this process has them."""
+
 KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run goes on with that plan"
 
 
@@ -217,6 +234,7 @@ class Session:
         metrics: str | None = None,
         follow: bool = True,
         trigger: str | None = None,
+        overwrite: bool = False,
         **options: Any,
     ) -> Run:
         """Answer all registered queries (or those named in `queries`) in one pass over the streams.
@@ -226,7 +244,9 @@ class Session:
         are watched for more; without, the run ends when they have been read, and everything held is released.
 
         With the checkpoint of an earlier run, that run goes on. Queries may have been added (they are answered from
-        the time on that the run has reached) and left out; `meander.spark.checkpoint` says what that means.
+        the time on that the run has reached) and left out; `meander.spark.checkpoint` says what that means. One run
+        at a time uses a checkpoint. With a new checkpoint, outputs by path that have content are refused, or replaced
+        with `overwrite`.
         """
         chosen = [self._named(name) for name in (queries if queries is not None else list(self.queries))]
         if not chosen:
@@ -241,46 +261,62 @@ class Session:
         staged = self._staged(chosen, asked)
         place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
         own = place / "meander"
-        plans = kept_plans(own, chosen, staged.exchanges)
-        if plans is not None:
-            staged = self._staged(chosen, asked, plans)
-        physical = staged.last
-        frames = [name for name in staged.streams if name in self.sources and self.sources[name].by_spark]
-        meaning = meaning_of(chosen, asked.mode, asked.cells, self.time_unit, staged.exchanges, frames)
-        run_id = check_checkpoint(own, meaning)
-        self._check_ended(own, staged.streams)
-        opened: dict[str, Sink | SparkSink] = {}
-        for query in chosen:
-            given = (sinks or {}).get(query.name)
-            if given is None:
-                continue
-            opened[query.name] = self._sink(query, given, own, physical, asked, follow)
-        reject_sink = None
-        if rejects is not None:
-            lines = open_sink(
-                str(rejects), own / "sinks" / "rejects.json", bounded=not follow, empty=pa.schema([])
+        check_parts(own)
+        for earlier in self.runs:
+            earlier.release_if_over()
+        with ExitStack() as held:
+            held.callback(CheckpointLock(own, place).release)
+            plans = kept_plans(own, chosen, staged.exchanges)
+            if plans is not None:
+                staged = self._staged(chosen, asked, plans)
+            physical = staged.last
+            frames = [name for name in staged.streams if name in self.sources and self.sources[name].by_spark]
+            meaning = meaning_of(chosen, asked.mode, asked.cells, self.time_unit, staged.exchanges, frames)
+            run_id = check_checkpoint(own, meaning)
+            self._check_inputs(own, staged.streams)
+            known = noted_sinks(own)
+
+            def record(name: str) -> Record:
+                return Record(own / "sinks" / f"{name}.json", name in known, overwrite, held)
+
+            (own / "sinks").mkdir(exist_ok=True)
+            opened: dict[str, Sink | SparkSink] = {}
+            for query in chosen:
+                given = (sinks or {}).get(query.name)
+                if given is None:
+                    continue
+                opened[query.name] = self._sink(query, given, record(query.name), physical, asked, follow)
+            reject_sink = None
+            if rejects is not None:
+                lines = open_sink(str(rejects), record(REJECTS), bounded=not follow, empty=pa.schema([]))
+                reject_sink = Rejects(lines)
+            formats = {name: sink.how for name, sink in opened.items()}
+            job, frame = self._pipeline(run_id, staged, asked, formats, own, follow)
+            note_queries(own, meaning, run_id, [one.stem for one in (own / "sinks").glob("*.json")])
+            run = Run(
+                self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger
             )
-            reject_sink = Rejects(lines)
-        formats = {name: sink.how for name, sink in opened.items()}
-        job, frame = self._pipeline(run_id, staged, asked, formats, own, follow)
-        note_queries(own, meaning)
-        run = Run(self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger)
+            run.held = held.pop_all()
+        note_spark(own)
         if plans is not None:
             run.notes.append(KEPT_PLAN)
         self.runs.append(run)
         return run
 
-    def _check_ended(self, own: Path, streams: tuple[str, ...]) -> None:
-        """A run that has ended has said all there is to say: more input for it is refused, not passed over."""
-        if not (own / "ended").exists():
-            return
+    def _check_inputs(self, own: Path, streams: tuple[str, ...]) -> None:
+        """Refuse files that have changed since they were read.
+
+        A run that has ended has said all there is to say: more input for it is refused, not passed over.
+        """
         places = {
             name: self.sources[name].place
             for name in streams
             if name in self.sources and self.sources[name].place
         }
         ledger = Ledger(own / "ledger", places, tuple(places), frozenset(places), 1)
-        fresh = ledger.unread()
+        ledger.check_whole(last_offset(own.parent))
+        ledger.check_files()
+        fresh = ledger.unread() if (own / "ended").exists() else ""
         if fresh:
             raise StateError(
                 f"the run of the checkpoint {own.parent} has ended with its input, and {fresh} has come since\n"
@@ -315,12 +351,17 @@ class Session:
         return build_stages(plans, options.cells, path_operator=options.path_operator, paths=options.paths)
 
     def _sink(
-        self, query: Query, given: Any, own: Path, physical: PhysicalPlan, options: Options, follow: bool
+        self,
+        query: Query,
+        given: Any,
+        record: Record,
+        physical: PhysicalPlan,
+        options: Options,
+        follow: bool,
     ) -> Sink | SparkSink:
         results = [one for one in physical.results if one.query == query.name]
         arity = results[0].arity
         if isinstance(given, str | Path) and not str(given).startswith("kafka://"):
-            record = own / "sinks" / f"{query.name}.json"
             empty = answer_schema(arity, paths=options.paths)
             return open_sink(str(given), record, bounded=not follow, empty=empty)
         if isinstance(given, Mapping) and "format" in given:
@@ -443,6 +484,8 @@ class Session:
         integers = self._has_integers(query)
         formats = {query.name: ARROW_INTEGERS if integers else ARROW_STRINGS}
         own = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="meander-"))
+        if folder is not None and own.resolve() not in FRAME_LOCKS:
+            FRAME_LOCKS[own.resolve()] = CheckpointLock(own, own)
         _, frame = self._pipeline(uuid.uuid4().hex, staged, options, formats, own, True)
         chosen = frame.where((F.col("kind") == ANSWERS) & (F.col("head") == wanted.head)).select("data")
         return unpack(chosen, wanted.arity, paths=options.paths, integers=integers)

@@ -6,6 +6,9 @@ checkpoint, and cuts off what that batch had written when it comes again; a fold
 the batch's number. So a record is in the output once, after a crash too. What a batch says the second time counts,
 as it may prove its answers by other paths, and these are what the cells remember. What cannot take anything back
 (standard output, Kafka) may show the last batch twice after a crash.
+
+A sink empties or cuts an output only where its record says that the run wrote it. An output that has content and no
+record is refused, or replaced with `overwrite`; one whose record is missing from the checkpoint is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +18,10 @@ import json
 import os
 import shutil
 import sys
+import zlib
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -26,10 +32,62 @@ from meander.dataflow.answers import INTEGERS
 from meander.errors import ArgumentError, StateError
 from meander.spark.codec import decode_rejects
 from meander.spark.formats import ARROW, JSONL, Part, decode_table
-from meander.spark.ledger import write_atomically
+from meander.spark.locking import output_lock
+from meander.spark.notes import START_OVER, read_note, write_note
 
 PARTS = ".parts"
 COPIED = 1 << 20  # bytes at a time
+FINISHED = "finished"
+TAIL = 1 << 16
+"""By so many of its last bytes a file is known as the one that was written."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Where the checkpoint notes how far a sink has come.
+
+    `expected`: the checkpoint says that there is such a note; `overwrite`: without one, an output that has content is
+    replaced; `held`: what the run holds while it writes.
+    """
+
+    path: Path
+    expected: bool = False
+    overwrite: bool = False
+    held: ExitStack | None = None
+
+    def read(self, kind: str) -> dict[str, Any] | None:
+        """What a sink of this kind has noted, or None where it is new to the checkpoint."""
+        try:
+            known = read_note(self.path)
+        except FileNotFoundError:
+            if not self.expected:
+                return None
+            raise StateError(
+                f"the note {self.path}, which says how far an output was written, is missing",
+                hint=f"restore the checkpoint from a backup, or {START_OVER}",
+            ) from None
+        if known["kind"] != kind:
+            raise ArgumentError(
+                f"the answers so far went to {known['kind']} {known['path']}, and now they would go to {kind}",
+                hint="name the same output, or start again with a new checkpoint",
+            )
+        return known
+
+    def write(self, kind: str, path: Path, **fields: Any) -> None:
+        write_note(self.path, {"kind": kind, "path": str(path.resolve())} | fields)
+
+    def hold(self, output: Path) -> None:
+        """Keep other runs from writing to an output."""
+        if self.held is not None:
+            self.held.enter_context(output_lock(output))
+
+    def check_new(self, output: Path, has_content: bool) -> None:
+        """Refuse an output of someone else."""
+        if has_content and not self.overwrite:
+            raise ArgumentError(
+                f"{output} has content already, and a run with this checkpoint did not write it",
+                hint="name another output, give the checkpoint that wrote it, or replace it with --overwrite",
+            )
 
 
 class Sink(Protocol):
@@ -48,26 +106,36 @@ class LineFile:
     """Lines appended to one file."""
 
     how = JSONL
+    kind = "the file"
 
-    def __init__(self, path: Path, record: Path) -> None:
+    def __init__(self, path: Path, record: Record) -> None:
         self.path = path
         self.record = record
         self.batch, self.before, self.length = -1, 0, 0
-        if record.exists():
-            known = json.loads(record.read_text())
+        known = record.read(self.kind)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            open(path, "ab").close()
+        except OSError as error:
+            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
+        record.hold(path)
+        size = path.stat().st_size
+        if known is not None and (known["length"] or known["path"] == str(path.resolve())):
             self.batch, self.before, self.length = known["batch"], known["before"], known["length"]
-            size = path.stat().st_size if path.exists() else 0
             if size < self.length:
                 raise StateError(
-                    f"{path} has {size} bytes, and the checkpoint says that {self.length} were written\n"
-                    "hint: put the file back as it was, or start again with a new checkpoint"
+                    f"{path} has {size} bytes, and the checkpoint says that {self.length} were written",
+                    hint="put the file back as it was, or start again with a new checkpoint",
                 )
-        else:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(b"")
-            except OSError as error:
-                raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
+            if self._tail(self.length) != known["tail"]:
+                raise StateError(
+                    f"{path} is another file than was written, or has changed before its byte {self.length}",
+                    hint="put the file back as it was, or start again with a new checkpoint",
+                )
+            return
+        record.check_new(path, size > 0)
+        os.truncate(path, 0)
+        self._note(-1, 0)
 
     def write(self, batch: int, parts: Sequence[Part]) -> None:
         if batch < self.batch:
@@ -91,8 +159,16 @@ class LineFile:
 
     def _note(self, batch: int, length: int) -> None:
         self.batch, self.length = batch, length
-        fields = {"batch": batch, "before": self.before, "length": length}
-        write_atomically(self.record, json.dumps(fields))
+        tail = self._tail(length)
+        self.record.write(self.kind, self.path, batch=batch, before=self.before, length=length, tail=tail)
+
+    def _tail(self, length: int) -> int:
+        """A checksum of the last bytes before `length`."""
+        if not length:
+            return 0
+        with open(self.path, "rb") as file:
+            file.seek(max(0, length - TAIL))
+            return zlib.crc32(file.read(min(TAIL, length)))
 
     def finish(self) -> None:
         pass
@@ -116,17 +192,32 @@ class Folder:
 
     how = ARROW
 
-    def __init__(self, path: Path, record: Path) -> None:
+    def __init__(self, path: Path, record: Record, kind: str = "the folder") -> None:
         self.path = path
+        self.record = record
+        self.kind = kind
+        known = record.read(kind)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
-        if not record.exists() and any(path.glob("part-*.parquet")):
-            raise ArgumentError(
-                f"the folder {path} has answers already", hint="empty it, or name another one"
-            )
-        write_atomically(record, "{}")
+        record.hold(path)
+        if known is None or not self._is_of(known):
+            record.check_new(path, any(path.glob("part-*.parquet")))
+            for part in path.glob("part-*.parquet"):
+                part.unlink()
+        if known is None:
+            self._note("", 0)
+
+    def _is_of(self, known: dict[str, Any]) -> bool:
+        """Whether this is the folder that was written, or another place to which it was moved."""
+        if known["path"] == str(self.path.resolve()):
+            return True
+        last = self.path / known["last"]
+        return last.is_file() and bool(last.stat().st_size == known["size"])
+
+    def _note(self, last: str, size: int) -> None:
+        self.record.write(self.kind, self.path, last=last, size=size)
 
     def write(self, batch: int, parts: Sequence[Part]) -> None:
         path = self.path / f"part-{batch:09}.parquet"
@@ -134,8 +225,10 @@ class Folder:
             path.unlink(missing_ok=True)
             return
         draft = path.with_name(f".{path.name}")
-        pq.write_table(one_table([decode_table(part) for part in parts]), draft)
+        table = one_table([decode_table(part) for part in parts])
+        pq.write_table(table, draft, write_page_checksum=True)
         draft.replace(path)
+        self._note(path.name, path.stat().st_size)
 
     def finish(self) -> None:
         pass
@@ -145,26 +238,47 @@ class ParquetFile:
     """One Parquet file: parts in a folder beside it, which become the file when the input has ended."""
 
     how = ARROW
+    kind = "the Parquet file"
 
-    def __init__(self, path: Path, record: Path, empty: pa.Schema) -> None:
+    def __init__(self, path: Path, record: Record, empty: pa.Schema) -> None:
         self.path = path
         self.empty = empty
+        self.record = record
         folder = path.with_name(f".{path.name}{PARTS}")
-        if not record.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-        self.parts = Folder(folder, record)
+        known = record.read(self.kind)
+        self.finished = known is not None and known["last"] == FINISHED
+        if self.finished and path.exists():
+            return
+        if known is None:
+            record.check_new(path, path.exists() and path.stat().st_size > 0)
+        elif known["last"] and not folder.exists():
+            raise StateError(
+                f"{path if self.finished else folder}, to which answers were written, is missing",
+                hint="put it back as it was, or start again with a new checkpoint",
+            )
+        self.parts = Folder(folder, record, self.kind)
 
     def write(self, batch: int, parts: Sequence[Part]) -> None:
-        self.parts.write(batch, parts)
+        if not self.finished:
+            self.parts.write(batch, parts)
 
     def finish(self) -> None:
-        if self.path.exists() and not self.parts.path.exists():
+        if self.finished:
             return
         files = sorted(self.parts.path.glob("part-*.parquet"))
-        table = one_table([pq.read_table(one) for one in files]) if files else self.empty.empty_table()
+        try:
+            tables = [pq.read_table(one, page_checksum_verification=True) for one in files]
+        except (OSError, pa.ArrowException) as error:
+            raise StateError(
+                f"the answers that wait in {self.parts.path} are damaged: {error}",
+                hint=START_OVER,
+            ) from None
+        table = one_table(tables) if tables else self.empty.empty_table()
         draft = self.path.with_name(f".{self.path.name}")
         pq.write_table(table, draft)
         draft.replace(self.path)
+        self.record.write(self.kind, self.path, last=FINISHED, size=0)
+        self.finished = True
         shutil.rmtree(self.parts.path, ignore_errors=True)
 
 
@@ -227,7 +341,7 @@ def _integer(schema: pa.Schema) -> bool:
     return bool((first.value_type if pa.types.is_large_list(first) else first) == INTEGERS)
 
 
-def open_sink(place: str, record: Path, *, bounded: bool, empty: pa.Schema) -> Sink:
+def open_sink(place: str, record: Record, *, bounded: bool, empty: pa.Schema) -> Sink:
     """The sink that a path means, by its ending."""
     if place == "-":
         return StandardOutput()

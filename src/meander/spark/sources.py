@@ -31,7 +31,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampNTZType, TimestampType
 
 from meander.errors import ArgumentError
-from meander.spark.chunks import CHUNK_TYPE, CLOSED, PARTITION_SHIFT, SEGMENTS, TICK, Chunk, chunk_rows
+from meander.spark.chunks import CHUNK_TYPE, CLOSED, ERROR, PARTITION_SHIFT, SEGMENTS, TICK, Chunk, chunk_rows
 from meander.spark.ledger import WHOLE, Entry, Ledger, Segment
 from meander.spark.workers import settle_worker
 
@@ -91,11 +91,12 @@ class EdgeSource(DataSource):
 
 @dataclass
 class Share(InputPartition):
-    """The part of a batch that one task reads; the first task also wakes the cell."""
+    """The part of a batch that one task reads; the first task also wakes the cell, and says why there is no more."""
 
     number: int
     segments: tuple[Segment, ...]
     closed: tuple[str, ...]
+    error: str
 
 
 class SegmentLister(SimpleDataSourceStreamReader):
@@ -124,6 +125,8 @@ class SegmentLister(SimpleDataSourceStreamReader):
         entry = entry_between(self.ledger, start, end)
         cell = self.intake.cell
         ticks = [(cell, 0, TICK, stream, 0, CLOSED) for stream in entry.closed]
+        if entry.error:
+            ticks.append((cell, 0, ERROR, "", 0, entry.error.encode()))
         return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
 
     def commit(self, end: dict[str, int]) -> None:
@@ -157,7 +160,7 @@ class EdgeReader(DataSourceStreamReader):
         whole = entry_between(self.ledger, start, end)
         pieces = split(whole.segments, self.intake.tasks) or [()]
         return [
-            Share(number, tuple(piece), whole.closed if number == 0 else ())
+            Share(number, tuple(piece), *((whole.closed, whole.error) if number == 0 else ((), "")))
             for number, piece in enumerate(pieces)
         ]
 
@@ -166,6 +169,8 @@ class EdgeReader(DataSourceStreamReader):
         base = partition.number << PARTITION_SHIFT
         if partition.number == 0:
             ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
+            if partition.error:
+                ticks.append(Chunk(ERROR, "", 0, partition.error.encode()))
             yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
         from meander.spark.reading import read_chunks
@@ -198,6 +203,7 @@ def entry_between(ledger: Ledger, start: dict[str, int], end: dict[str, int]) ->
     return Entry(
         tuple(one for entry in entries for one in entry.segments),
         tuple(one for entry in entries for one in entry.closed),
+        next((entry.error for entry in entries if entry.error), ""),
     )
 
 

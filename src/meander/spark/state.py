@@ -9,13 +9,14 @@ Operator state is not in the store. It lives in the Python worker that had the c
 the head names; each batch gives it a new, random one. A worker that finds no state under the head's token (the
 cell was elsewhere, its worker has ended, or a task failed after it had changed the arrays) makes it again: from
 the last snapshot and the pieces since, or from all pieces. Snapshots are files beside the checkpoint, written
-now and then; one that is missing, torn, or of another plan is not used.
+now and then; one that is missing, fails its checksum, or is of another plan is not used.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,9 @@ Array = np.ndarray[Any, Any]
 MERGE = 16
 MOST_ROWS = 1 << 18
 ALIGN = 64
+PREFIX = 16
+"""Bytes before the index of packed arrays: its length, and a checksum of all that follows."""
+
 KEEP_SNAPSHOTS = 3
 
 
@@ -125,28 +129,31 @@ class Head:
 
 
 def pack_arrays(stamp: str, arrays: Mapping[str, Array]) -> list[bytes | memoryview]:
-    """Arrays as bytes to be written one after the other: an index, then each array, aligned."""
+    """Arrays as bytes to be written one after the other: a checksum, an index, then each array, aligned."""
     at = 0
     index: list[list[Any]] = []
     for name, array in arrays.items():
         index.append([name, array.dtype.str, list(array.shape), at])
         at += -(-array.nbytes // ALIGN) * ALIGN
     head = json.dumps({"stamp": stamp, "size": at, "arrays": index}).encode()
-    parts: list[bytes | memoryview] = [
-        len(head).to_bytes(8, "little") + head,
-        bytes(-(len(head) + 8) % ALIGN),
-    ]
+    parts: list[bytes | memoryview] = [head, bytes(-(len(head) + PREFIX) % ALIGN)]
     for array in arrays.values():
         parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, bytes(-array.nbytes % ALIGN)]
-    return parts
+    checksum = 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return [len(head).to_bytes(8, "little") + checksum.to_bytes(8, "little"), *parts]
 
 
 def unpack_arrays(stamp: str, data: Array) -> dict[str, Array] | None:
-    """The arrays that were packed with this stamp, as views of `data`; None where that is something else."""
+    """The arrays that were packed with this stamp, as views of `data`; None where that is something else, or where
+    it fails its checksum."""
     try:
         size = int.from_bytes(data[:8].tobytes(), "little")
-        head = json.loads(data[8 : 8 + size].tobytes())
-        base = -(-(size + 8) // ALIGN) * ALIGN
+        if zlib.crc32(data[PREFIX:].data) != int.from_bytes(data[8:PREFIX].tobytes(), "little"):
+            return None
+        head = json.loads(data[PREFIX : PREFIX + size].tobytes())
+        base = -(-(size + PREFIX) // ALIGN) * ALIGN
         if head["stamp"] != stamp or data.size != base + head["size"]:
             return None
         arrays = {}
