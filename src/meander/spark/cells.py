@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from meander.physical.plan import PhysicalPlan, ScanOp
-from meander.physical.stages import Delivery, StagedPlan, base_stream
+from meander.physical.stages import Delivery, StagedPlan, base_stream, longest_windows
 from meander.spark.chunks import Chunk
 from meander.spark.workers import settle_worker
 
@@ -39,6 +39,8 @@ class Job:
     cells: tuple[int, ...]
     formats: Mapping[str, str]  # by query: how its answers are to be encoded
     lateness: int = 0
+    max_jump: int | None = None
+    windows: Mapping[str, int] = field(default_factory=dict)  # by stream: its longest window
     mode: str = "intervals"
     paths: bool = False
     memory: int | None = None
@@ -89,6 +91,7 @@ def stage_jobs(
     staged: StagedPlan, keys: Sequence[int], *, run: str, formats: Mapping[str, str], **options: Any
 ) -> list[Job]:
     """The job of each stage; `keys` are those of the cells of every stage but the first of several, which has one."""
+    windows = longest_windows(one for stage in staged.stages for one in stage.plan.operators)
     return [
         Job(
             run=run,
@@ -101,6 +104,7 @@ def stage_jobs(
             last=len(staged.stages) - 1,
             deliveries=staged.deliveries,
             targets=tuple(keys),
+            windows=windows,
             **options,
         )
         for number, stage in enumerate(staged.stages)

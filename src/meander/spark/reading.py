@@ -71,7 +71,8 @@ def pack_lines(batch: pa.RecordBatch, stream: str, place: int) -> list[Chunk]:
     rejects = [Reject(stream, Reason.MISSING, "")] * (len(values) - len(lines))
     name = Path("records.jsonl" if lines and lines[0].lstrip().startswith(b"{") else "records.tsv")
     chunks = list(chunks_of(empty_edges(), rejects, stream, place, lines=True))
-    for edges, found in TextReader(name, LineReader(b"\n".join(lines)), stream, CHUNK_ROWS).chunks():
+    reader = TextReader(name, LineReader(b"\n".join(lines)), stream, CHUNK_ROWS, start=None)
+    for edges, found in reader.chunks():
         chunks += chunks_of(edges, found, stream, place, lines=True)
     return chunks
 
@@ -112,6 +113,7 @@ class SegmentReader:
         self._head = b""
         if segment.start and path.name.endswith(".csv"):
             self._head = header_line(path)
+        self.header_lines = self._head.count(b"\n")
         self._file.seek(segment.start)
         self._left = segment.end - segment.start
 
@@ -144,7 +146,15 @@ def read_segment(segment: Segment, time_unit: str) -> Iterator[tuple[Edges, list
         )
         return
     reader = SegmentReader(segment)
+    text = TextReader(
+        Path(segment.path),
+        reader,
+        segment.stream,
+        CHUNK_ROWS,
+        start=segment.start,
+        line=reader.header_lines,
+    )
     try:
-        yield from TextReader(Path(segment.path), reader, segment.stream, CHUNK_ROWS).chunks()
+        yield from text.chunks()
     finally:
         reader.close()

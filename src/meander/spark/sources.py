@@ -31,7 +31,16 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampNTZType, TimestampType
 
 from meander.errors import ArgumentError
-from meander.spark.chunks import CHUNK_TYPE, CLOSED, PARTITION_SHIFT, SEGMENTS, TICK, Chunk, chunk_rows
+from meander.spark.chunks import (
+    CHUNK_TYPE,
+    CLOSED,
+    PARTITION_SHIFT,
+    READ,
+    SEGMENTS,
+    TICK,
+    Chunk,
+    chunk_rows,
+)
 from meander.spark.ledger import WHOLE, Entry, Ledger, Segment
 from meander.spark.workers import settle_worker
 
@@ -124,7 +133,8 @@ class SegmentLister(SimpleDataSourceStreamReader):
         entry = entry_between(self.ledger, start, end)
         cell = self.intake.cell
         ticks = [(cell, 0, TICK, stream, 0, CLOSED) for stream in entry.closed]
-        return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
+        read = (cell, 0, READ, "", 0, str(size_of(entry.segments)).encode())
+        return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), read, *ticks])
 
     def commit(self, end: dict[str, int]) -> None:
         self.ledger.forget(end["entry"])
@@ -167,6 +177,8 @@ class EdgeReader(DataSourceStreamReader):
         if partition.number == 0:
             ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
             yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
+        read = Chunk(READ, "", base, str(size_of(partition.segments)).encode())
+        yield chunk_rows([read], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
         from meander.spark.reading import read_chunks
 
@@ -199,6 +211,19 @@ def entry_between(ledger: Ledger, start: dict[str, int], end: dict[str, int]) ->
         tuple(one for entry in entries for one in entry.segments),
         tuple(one for entry in entries for one in entry.closed),
     )
+
+
+def size_of(segments: Sequence[Segment]) -> int:
+    """How many bytes of files the segments are."""
+    return sum(file_size(one.path) if one.end == WHOLE else one.end - one.start for one in segments)
+
+
+def file_size(path: str) -> int:
+    """The size of a file; of a pipe, and of what is gone, 0."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
 
 
 def split(segments: Sequence[Segment], tasks: int) -> list[tuple[Segment, ...]]:
