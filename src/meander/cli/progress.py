@@ -60,7 +60,7 @@ class Progress:
             self._live.update(
                 self._task, completed=min(done, self.total) if self.total else 0, figures=figures
             )
-        elif now - self.last >= BETWEEN_LINES:
+        elif now - self.last >= BETWEEN_LINES and done != self.total:
             self.last = now
             share = self._share(done, now - self.begun)
             print_note(share + figures_line(tally, now - self.begun, state_bytes))

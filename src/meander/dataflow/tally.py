@@ -154,6 +154,8 @@ def lines_before(path: str, start: int) -> int | None:
     if start > FARTHEST_START:
         return None
     lines = 0
+    if start == 0:
+        return lines
     try:
         with open(path, "rb") as file:
             while start > 0 and (block := file.read(min(start, 1 << 20))):

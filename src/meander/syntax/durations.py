@@ -83,9 +83,9 @@ def format_duration(amount: int, unit: str = "s") -> str:
 
 
 def about_duration(amount: int, unit: str = "s") -> str:
-    """The duration in the largest unit of which it has at least one, without the rest: 100000 s is 1d."""
+    """The duration in the largest unit up to days of which it has at least one, without the rest: 100000 s is 1d."""
     micros = amount * _SIZES[unit]
-    size = max((size for size in _MICROSECONDS if size <= micros), default=_SIZES[unit])
+    size = max((size for size in _MICROSECONDS if size <= min(micros, _SIZES["d"])), default=_SIZES[unit])
     return f"{micros // size:,}{_MICROSECONDS[size][0]}"
 
 
