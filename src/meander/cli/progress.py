@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from meander.dataflow.tally import Tally
 
 BETWEEN_LINES = 10.0
-"""Seconds between two lines where there is no terminal."""
+MOST_BETWEEN_LINES = 600.0
+"""Seconds between two lines where there is no terminal, at first and in a run of hours."""
 
 REDRAWS_PER_SECOND = 4
 
@@ -60,7 +61,7 @@ class Progress:
             self._live.update(
                 self._task, completed=min(done, self.total) if self.total else 0, figures=figures
             )
-        elif now - self.last >= BETWEEN_LINES and done != self.total:
+        elif now - self.last >= self._pause(now) and done != self.total:
             self.last = now
             share = self._share(done, now - self.begun)
             print_note(share + figures_line(tally, now - self.begun, state_bytes))
@@ -83,6 +84,9 @@ class Progress:
         seconds = self.clock() - self.begun
         for line in summary(tally, seconds, state_bytes, resumed=resumed, rejects_kept=rejects_kept):
             print_note(line)
+
+    def _pause(self, now: float) -> float:
+        return min(MOST_BETWEEN_LINES, max(BETWEEN_LINES, (now - self.begun) / 10))
 
     def _share(self, done: int, seconds: float) -> str:
         if not self.total or not 0 < done <= self.total:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EDGES, REJECTS, TICK, ERROR, SEGMENTS, READ = "edges", "rejects", "tick", "error", "segments", "read"
 """What a row on its way to a cell holds. A tick wakes a cell that has no edges, and can close a stream; segments
-of files are read by the cell itself; `READ` is how many bytes of files a batch reads."""
+of files are read by the cell itself; `READ` is how many bytes of files have been read."""
 
 FRONTIER = "frontier"
 """What a row between stages holds, besides edges: how far the cell that sends it has come."""

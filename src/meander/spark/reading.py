@@ -14,7 +14,7 @@ from meander.dataflow.files import open_file
 from meander.dataflow.sources import TextReader, open_source
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
-from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, REJECTS, SEGMENTS, Chunk
+from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, READ, REJECTS, SEGMENTS, Chunk
 from meander.spark.codec import encode_edges, encode_rejects
 from meander.spark.ledger import WHOLE, Segment
 
@@ -46,7 +46,21 @@ def unfold(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
             yield one
             continue
         segments = [Segment(*fields) for fields in json.loads(one.data)]
+        yield Chunk(READ, "", one.place, str(size_of(segments)).encode())
         yield from read_ahead(read_chunks(segments, time_unit, packed=False))
+
+
+def size_of(segments: Iterable[Segment]) -> int:
+    """How many bytes of files the segments are."""
+    return sum(file_size(one.path) if one.end == WHOLE else one.end - one.start for one in segments)
+
+
+def file_size(path: str) -> int:
+    """The size of a file, 0 if it is gone."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
 
 
 def read_ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -133,8 +133,7 @@ class SegmentLister(SimpleDataSourceStreamReader):
         entry = entry_between(self.ledger, start, end)
         cell = self.intake.cell
         ticks = [(cell, 0, TICK, stream, 0, CLOSED) for stream in entry.closed]
-        read = (cell, 0, READ, "", 0, str(size_of(entry.segments)).encode())
-        return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), read, *ticks])
+        return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
 
     def commit(self, end: dict[str, int]) -> None:
         self.ledger.forget(end["entry"])
@@ -177,11 +176,11 @@ class EdgeReader(DataSourceStreamReader):
         if partition.number == 0:
             ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
             yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
-        read = Chunk(READ, "", base, str(size_of(partition.segments)).encode())
-        yield chunk_rows([read], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
-        from meander.spark.reading import read_chunks
+        from meander.spark.reading import read_chunks, size_of
 
+        size = Chunk(READ, "", base, str(size_of(partition.segments)).encode())
+        yield chunk_rows([size], self.intake.cell)
         for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
             yield chunk_rows([chunk._replace(place=count)], self.intake.cell)
         settle_worker()
@@ -211,19 +210,6 @@ def entry_between(ledger: Ledger, start: dict[str, int], end: dict[str, int]) ->
         tuple(one for entry in entries for one in entry.segments),
         tuple(one for entry in entries for one in entry.closed),
     )
-
-
-def size_of(segments: Sequence[Segment]) -> int:
-    """How many bytes of files the segments are."""
-    return sum(file_size(one.path) if one.end == WHOLE else one.end - one.start for one in segments)
-
-
-def file_size(path: str) -> int:
-    """The size of a file; of a pipe, and of what is gone, 0."""
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
 
 
 def split(segments: Sequence[Segment], tasks: int) -> list[tuple[Segment, ...]]:
