@@ -5,7 +5,8 @@ Both runners keep a `Tally`, and both end with the same `summary` of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,9 +70,9 @@ class Tally:
     def used(self) -> int:
         return self.rows - sum(self.reasons.values())
 
-    def add_rejects(self, rejects: Iterable[Reject]) -> None:
-        for one in rejects:
-            self.add_reason(one, 1)
+    def add_rejects(self, rejects: Sequence[Reject]) -> None:
+        for reason, count in Counter(one.reason for one in rejects).items():
+            self.add_reason(next(one for one in rejects if one.reason == reason), count)
 
     def add_reason(self, first: Reject, count: int) -> None:
         """Count rejects of one reason, of which the first is given."""
