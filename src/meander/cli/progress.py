@@ -69,11 +69,13 @@ class Progress:
     @contextmanager
     def interrupted(self) -> Iterator[None]:
         """Take what moves off the terminal while something else is written."""
+        moving = self._live is not None and self._live.live.is_started
         self.__exit__()
         try:
             yield
         finally:
-            self.__enter__()
+            if moving:
+                self.__enter__()
 
     def finish(
         self, tally: Tally, state_bytes: int, *, resumed: bool = False, rejects_kept: bool = False
