@@ -37,10 +37,11 @@ class Progress:
     ) -> None:
         self.total = total
         self.clock = clock
-        self.begun = self.last = clock()
+        self.begun = clock()
         # A line that moves would be torn apart by answers that are written to the same terminal.
         self._live = _bar(total is not None) if is_terminal(sys.stderr) and not answers_on_terminal else None
         self._task = self._live.add_task("", total=total, figures="") if self._live is not None else None
+        self._last = self.begun if self._live is None else float("-inf")
 
     def __enter__(self) -> Progress:
         if self._live is not None:
@@ -56,15 +57,17 @@ class Progress:
         from meander.dataflow.tally import figures_line
 
         now = self.clock()
+        if now - self._last < self._pause(now):
+            return
+        figures = figures_line(tally, now - self.begun, state_bytes)
         if self._live is not None:
-            figures = figures_line(tally, now - self.begun, state_bytes)
-            self._live.update(
-                self._task, completed=min(done, self.total) if self.total else 0, figures=figures
-            )
-        elif now - self.last >= self._pause(now) and done != self.total:
-            self.last = now
-            share = self._share(done, now - self.begun)
-            print_note(share + figures_line(tally, now - self.begun, state_bytes))
+            completed = min(done, self.total) if self.total else 0
+            self._live.update(self._task, completed=completed, figures=figures)
+        elif done == self.total:
+            return  # The summary is about to say the same.
+        else:
+            print_note(self._share(done, now - self.begun) + figures)
+        self._last = now
 
     @contextmanager
     def interrupted(self) -> Iterator[None]:
@@ -88,6 +91,9 @@ class Progress:
             print_note(line)
 
     def _pause(self, now: float) -> float:
+        """How long what has been shown stays as it is."""
+        if self._live is not None:
+            return 1 / REDRAWS_PER_SECOND
         return min(MOST_BETWEEN_LINES, max(BETWEEN_LINES, (now - self.begun) / 10))
 
     def _share(self, done: int, seconds: float) -> str:
