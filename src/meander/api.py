@@ -5,6 +5,7 @@ for answer in meander.run(text, [("ann", "follows", "bob", 1), …], paths=True)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
@@ -17,16 +18,18 @@ from meander.dataflow.answers import as_dicts
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
 from meander.dataflow.files import is_live
+from meander.dataflow.ingest import Jump
 from meander.dataflow.runner import run_local
 from meander.dataflow.sinks import open_rejects
 from meander.dataflow.sources import open_source
 from meander.dataflow.tabular import Chunk, from_table, from_tuples
+from meander.dataflow.tally import jump_message
 from meander.errors import ArgumentError
 from meander.physical.plan import build
 from meander.physical.planning import plan_query
 from meander.rewrite import enumerate_plans
 from meander.syntax import parse
-from meander.syntax.durations import parse_duration, parse_size
+from meander.syntax.durations import parse_duration, parse_max_jump, parse_size
 
 Edges = Any
 """Tuples, a pyarrow Table, or the path of a file or folder."""
@@ -39,6 +42,7 @@ def run(
     paths: bool = False,
     mode: str = "intervals",
     lateness: int | str = 0,
+    max_jump: int | str | None = None,
     rejects: list[dict[str, str]] | str | PathLike[str] | None = None,
     time_unit: str = "s",
     plan: int | None = None,
@@ -53,7 +57,8 @@ def run(
     `edges` is an iterable of (src, label, trg, ts[, op]) tuples, a pyarrow Table with those columns, or the path
     of a file or folder; for a query of several streams, a mapping from stream names to such. The answers are
     dicts with the fields of an answer record, in order of time. `rejects` receives the edges that could not be
-    used: a list of dicts, or the path of a .jsonl file. The other arguments carry the names of the command's
+    used: a list of dicts, or the path of a .jsonl file. A time that is suspiciously far ahead of those before it is a
+    `UserWarning`, unless `max_jump` decides what is too far. The other arguments carry the names of the command's
     options; the query is checked at once, not with the first answer.
     """
     _check("the query", query, str)
@@ -67,10 +72,11 @@ def run(
     limit = parse_size(memory) if isinstance(memory, str) else memory
     dataflow = Dataflow(physical, mode=mode, paths=paths, memory=limit, threads=threads)
     late = lateness if isinstance(lateness, int) else parse_duration(lateness, time_unit)
+    jump = parse_max_jump(max_jump, time_unit)
     given = _by_stream(edges, [stream.name for stream in regular.streams], physical.streams)
     sources = {name: _source(source, name, batch_rows, time_unit) for name, source in given.items()}
     live = not all(isinstance(one, str | PathLike) and not is_live(fspath(one)) for one in given.values())
-    return _answers(dataflow, sources, late, live, rejects)
+    return _answers(dataflow, sources, late, jump, live, rejects, time_unit)
 
 
 def plans(query: str, *, time_unit: str = "s") -> list[str]:
@@ -83,8 +89,10 @@ def _answers(
     dataflow: Dataflow,
     sources: Mapping[str, Iterator[Chunk]],
     lateness: int,
+    max_jump: int | None,
     live: bool,
     rejects: list[dict[str, str]] | str | PathLike[str] | None,
+    time_unit: str,
 ) -> Iterator[dict[str, Any]]:
     sink = open_rejects(fspath(rejects)) if isinstance(rejects, str | PathLike) else None
 
@@ -92,10 +100,21 @@ def _answers(
         if sink is not None:
             sink.write(found)
         elif isinstance(rejects, list):
-            rejects.extend(one._asdict() for one in found)
+            rejects.extend(one.record for one in found)
+
+    def warn(jump: Jump) -> None:
+        warnings.warn(jump_message(jump, time_unit), stacklevel=2)
 
     try:
-        for _, answers in run_local(dataflow, sources, lateness=lateness, live=live, reject=reject):
+        for _, answers in run_local(
+            dataflow,
+            sources,
+            lateness=lateness,
+            max_jump=max_jump,
+            live=live,
+            reject=reject,
+            warn=warn,
+        ):
             yield from as_dicts(answers)
     finally:
         if sink is not None:

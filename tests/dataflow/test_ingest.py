@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.dataflow.edges import INFINITY, Edges, Reason, Reject, empty_edges
-from meander.dataflow.ingest import Ingest
+from meander.dataflow.ingest import SUSPICIOUS_WINDOWS, Ingest
 from meander.dataflow.tabular import edges_of
 from meander.errors import ArgumentError, StateError
 
@@ -41,6 +41,21 @@ def late_rows(rows: list[Row], lateness: int) -> list[Row]:
             late.append(row)
         greatest = max(greatest, row[3])
     return late
+
+
+def judged(stamps: list[int], lateness: int, max_jump: int) -> list[str | None]:
+    """The definition of `--max-jump`, edge by edge: why each is rejected, or None."""
+    clock: int | None = None
+    reasons: list[str | None] = []
+    for time in stamps:
+        if clock is not None and time > clock + max_jump:
+            reasons.append(Reason.JUMPS_AHEAD)
+        elif clock is not None and time < clock - lateness:
+            reasons.append(Reason.TOO_LATE)
+        else:
+            reasons.append(None)
+            clock = time if clock is None else max(clock, time)
+    return reasons
 
 
 times = st.lists(st.integers(0, 30), max_size=40)
@@ -84,6 +99,77 @@ def test_one_stream_is_released_in_order_and_nothing_is_lost(
     assert released == sorted(((row[3], row[0]) for row in accepted), key=lambda one: one[0])
     assert rejects == [Reject("s", Reason.TOO_LATE, "\t".join(map(str, row))) for row in late]
     assert ingest.held == 0
+
+
+leaps = st.lists(st.sampled_from([-7, -1, 0, 0, 1, 2, 5, 9, 40, 1000]), max_size=40).map(
+    lambda steps: [max(0, sum(steps[: place + 1])) for place in range(len(steps))]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.one_of(times, nearly_sorted, leaps),
+    st.integers(0, 12),
+    st.integers(1, 45),
+    st.lists(st.integers(0, 40), max_size=6),
+    st.data(),
+)
+def test_an_edge_too_far_ahead_is_rejected_wherever_the_stream_is_cut(
+    stamps: list[int], lateness: int, max_jump: int, cuts: list[int], data: st.DataObject
+) -> None:
+    rows = numbered(stamps)
+    ingest = Ingest(["s"], lateness=lateness, max_jump=max_jump, windows={"s": 1})
+    released: list[tuple[int, str]] = []
+    rejects: list[Reject] = []
+    for chunk in chunks_of(rows, cuts):
+        rejects += ingest.push("s", edges_of(chunk))
+        if data.draw(st.booleans(), label="release"):
+            released += pairs(ingest.release()[0].get("s", empty_edges()))
+        if data.draw(st.booleans(), label="restart"):
+            moved = Ingest(["s"], lateness=lateness, max_jump=max_jump)
+            moved.restore(ingest.snapshot())
+            ingest = moved
+    ingest.close("s")
+    released += pairs(ingest.release()[0].get("s", empty_edges()))
+    reasons = judged(stamps, lateness, max_jump)
+    accepted = [(row[3], row[0]) for row, reason in zip(rows, reasons, strict=True) if reason is None]
+    assert released == sorted(accepted, key=lambda one: one[0])
+    assert rejects == [
+        Reject("s", reason, "\t".join(map(str, row)))
+        for row, reason in zip(rows, reasons, strict=True)
+        if reason is not None
+    ]
+    assert ingest.take_jumps() == []
+
+
+@settings(deadline=None, max_examples=200)
+@given(leaps, st.integers(0, 12), st.lists(st.integers(0, 40), max_size=6))
+def test_a_suspicious_jump_is_reported_once_wherever_the_stream_is_cut(
+    stamps: list[int], lateness: int, cuts: list[int]
+) -> None:
+    window = 7
+    scale = SUSPICIOUS_WINDOWS * window // 9  # a leap of 9 is just no more than a thousand windows
+    rows = numbered([time * scale for time in stamps])
+    ingest = Ingest(["s"], lateness=lateness * scale, windows={"s": window})
+    jumps = []
+    for chunk in chunks_of(rows, cuts):
+        ingest.push("s", edges_of(chunk))
+        jumps += ingest.take_jumps()
+    greatest = [max(time for *_, time in rows[:place]) if place else None for place in range(len(rows))]
+    wanted = [
+        (row[0], row[3], before)
+        for row, before in zip(rows, greatest, strict=True)
+        if before is not None and row[3] - before > SUSPICIOUS_WINDOWS * window
+    ]
+    assert [(one.edge.text.split("\t")[0], one.ts, one.before) for one in jumps] == wanted[:1]
+
+
+def test_one_time_in_milliseconds_costs_one_edge() -> None:
+    ingest = Ingest(["s"], max_jump=3600)
+    stamps = [1_700_000_000, 1_700_000_001_000, 1_700_000_002, 1_700_000_003]
+    (reject,) = ingest.push("s", edges_of(numbered(stamps)))
+    assert (reject.reason, reject.text) == ("time jumps ahead", "v1\tl\tw\t1700000001000")
+    assert ingest.streams["s"].greatest == 1_700_000_003
 
 
 @settings(deadline=None, max_examples=200)

@@ -68,6 +68,12 @@ def test_an_unused_stream_and_an_unread_rule_are_named() -> None:
     ]
 
 
+def test_a_label_that_looks_like_a_wildcard_is_named_once_and_a_blank_variable_is_not() -> None:
+    [message] = messages("STREAM s WINDOW 10 Answer(x, y) <- a(x, _), _(x, z), (b|_)+(z, y), b(_, y).")
+    assert message.startswith("_ is a label like any other, not a wildcard")
+    assert messages("STREAM s WINDOW 10 Answer(x, y) <- a(x, _), b(_, z), c(x, z), d(z, y).") == []
+
+
 def test_a_warning_marks_its_place() -> None:
     text = "STREAM s WINDOW 9\nSTREAM t WINDOW 9\nAnswer(x, y) <- s.b(x, y)."
     [warning] = warnings_of(parse(text))

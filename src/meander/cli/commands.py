@@ -18,7 +18,7 @@ from meander.cli.arguments import (
 )
 from meander.cli.terminal import print_sections, print_warning
 from meander.errors import ArgumentError
-from meander.syntax.durations import UNITS
+from meander.syntax.durations import UNITS, parse_max_jump
 
 IDLE = "1m"
 
@@ -183,6 +183,12 @@ def run(
     lateness: Annotated[
         str, typer.Option("--lateness", metavar="DUR", help="How late an edge may come after a newer one.")
     ] = "0",
+    max_jump: Annotated[
+        str | None,
+        typer.Option(
+            "--max-jump", metavar="DUR", help="Reject an edge whose time is further ahead than DUR."
+        ),
+    ] = None,
     rejects: Annotated[
         str | None, typer.Option("--rejects", metavar="PATH", help="Where edges that cannot be used go.")
     ] = None,
@@ -246,6 +252,7 @@ def run(
         paths=paths,
         mode=mode,
         lateness=read_duration("--lateness", lateness, time_unit),
+        max_jump=parse_max_jump(max_jump, time_unit),
         time_unit=time_unit,
         plan=plan,
         path_operator=path_operator,

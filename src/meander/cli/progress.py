@@ -1,52 +1,130 @@
-"""How a run is going, on standard error: a line that rewrites itself on a terminal, and a summary at the end."""
+"""How a run is going, on standard error: a bar or a line that moves on a terminal, now and then a line elsewhere.
+
+A bar shows the share of the input that has been read, and the time left, where the input is bounded. The run ends
+with the summary of `meander.dataflow.tally`.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from meander.cli.terminal import is_terminal, print_note
-from meander.dataflow.state import format_bytes
 
-_BETWEEN = 0.25
+if TYPE_CHECKING:
+    # It imports the kernels, for which a message that a run starts does not wait.
+    from meander.dataflow.tally import Tally
+
+BETWEEN_LINES = 10.0
+MOST_BETWEEN_LINES = 600.0
+"""Seconds between two lines where there is no terminal, at first and in a run of hours."""
+
+REDRAWS_PER_SECOND = 4
 
 
 class Progress:
-    """Figures of a run in motion."""
+    """A run's progress. `total` is the size of its input in bytes, None if it is not bounded."""
 
-    def __init__(self) -> None:
-        self.shown = is_terminal(sys.stderr)
-        self.begun = time.monotonic()
-        self.last = self.begun
-        self.edges = self.answers = self.rejects = self.state = 0
+    def __init__(
+        self,
+        total: int | None = None,
+        *,
+        answers_on_terminal: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.total = total
+        self.clock = clock
+        self.begun = clock()
+        # A line that moves would be torn apart by answers that are written to the same terminal.
+        self._live = _bar(total is not None) if is_terminal(sys.stderr) and not answers_on_terminal else None
+        self._task = self._live.add_task("", total=total, figures="") if self._live is not None else None
+        self._last = self.begun if self._live is None else float("-inf")
 
-    def add(self, edges: int = 0, answers: int = 0, rejects: int = 0, state: int | None = None) -> None:
-        """Take what is new since the last time; `state` is what is held now, in bytes."""
-        self.edges += edges
-        self.answers += answers
-        self.rejects += rejects
-        self.state = self.state if state is None else state
-        now = time.monotonic()
-        if self.shown and now - self.last >= _BETWEEN:
-            self.last = now
-            sys.stderr.write(f"\r{self._line(now)}\x1b[K")
-            sys.stderr.flush()
+    def __enter__(self) -> Progress:
+        if self._live is not None:
+            self._live.start()
+        return self
 
-    def finish(self) -> None:
-        """The summary."""
-        self.clear()
-        print_note(self._line(time.monotonic()))
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
 
-    def clear(self) -> None:
-        """Take the moving line away, before something else is written."""
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+    def show(self, tally: Tally, state_bytes: int, done: int = 0) -> None:
+        """Take the figures of now; `done` bytes of the input have been read."""
+        from meander.dataflow.tally import figures_line
 
-    def _line(self, now: float) -> str:
-        seconds = max(now - self.begun, 1e-9)
-        rejected = f"{self.rejects:,} rejected, " if self.rejects else ""
-        return (
-            f"{self.edges:,} edges ({self.edges / seconds:,.0f}/s), {rejected}{self.answers:,} answers, "
-            f"{format_bytes(self.state)} of state, {seconds:.1f} s"
-        )
+        now = self.clock()
+        if now - self._last < self._pause(now):
+            return
+        figures = figures_line(tally, now - self.begun, state_bytes)
+        if self._live is not None:
+            completed = min(done, self.total) if self.total else 0
+            self._live.update(self._task, completed=completed, figures=figures)
+        elif done == self.total:
+            return  # The summary is about to say the same.
+        else:
+            print_note(self._share(done, now - self.begun) + figures)
+        self._last = now
+
+    @contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Take what moves off the terminal while something else is written."""
+        moving = self._live is not None and self._live.live.is_started
+        self.__exit__()
+        try:
+            yield
+        finally:
+            if moving:
+                self.__enter__()
+
+    def finish(
+        self, tally: Tally, state_bytes: int, *, resumed: bool = False, rejects_kept: bool = False
+    ) -> None:
+        """The summary, after what moves has been taken away."""
+        from meander.dataflow.tally import summary
+
+        seconds = self.clock() - self.begun
+        for line in summary(tally, seconds, state_bytes, resumed=resumed, rejects_kept=rejects_kept):
+            print_note(line)
+
+    def _pause(self, now: float) -> float:
+        """How long what has been shown stays as it is."""
+        if self._live is not None:
+            return 1 / REDRAWS_PER_SECOND
+        return min(MOST_BETWEEN_LINES, max(BETWEEN_LINES, (now - self.begun) / 10))
+
+    def _share(self, done: int, seconds: float) -> str:
+        if not self.total or not 0 < done <= self.total:
+            return ""
+        left = seconds * (self.total - done) / done
+        return f"{done / self.total:.0%}, about {left:.0f} s left: "
+
+
+def _bar(bounded: bool) -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns: list[Any] = (
+        [BarColumn(bar_width=20), TaskProgressColumn(), TimeRemainingColumn()]
+        if bounded
+        else [SpinnerColumn()]
+    )
+    return Progress(
+        *columns,
+        TextColumn("{task.fields[figures]}", markup=False),
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=REDRAWS_PER_SECOND,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

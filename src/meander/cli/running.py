@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from meander.algebra.nodes import WScan
 from meander.algebra.printing import walk
 from meander.algebra.translate import translate
 from meander.cli.progress import Progress
-from meander.cli.terminal import print_note
+from meander.cli.terminal import is_terminal, print_note, print_warning
 from meander.errors import ArgumentError
 from meander.physical.plan import build
 from meander.physical.planning import plan_query
@@ -49,6 +50,7 @@ class Request:
     metrics: str | None = None
     follow: bool = False
     overwrite: bool = False
+    max_jump: int | None = None
 
 
 def streams_read(query: RegularQuery) -> list[str]:
@@ -62,27 +64,33 @@ def streams_read(query: RegularQuery) -> list[str]:
 def run_on_spark(request: Request) -> None:
     """Answer the query on a local Spark, or on the one that `spark-submit` gives."""
     from meander.dataflow.files import input_files
-    from meander.spark.session import Session
 
     for path in request.streams.values():
         # Known before Spark starts; a folder that is followed may fill later.
         if "://" not in path and not (request.follow and Path(path).is_dir()):
             input_files(path)
+    print_note("starting Spark …")
     _announce_compilation()
+    _point_out_extra_columns(request)
+    # Spark takes seconds to import, and more to start.
+    from meander.spark.session import Session
+
     session = Session(time_unit=request.time_unit)
     for name, path in request.streams.items():
         session.stream(name, path)
     session.query(request.text, name="query", plan=request.plan)
+    follow = request.follow or any(path.startswith("kafka://") for path in request.streams.values())
     run = session.start(
         request.checkpoint,
         {"query": request.out},
         rejects=request.rejects,
         metrics=request.metrics,
         overwrite=request.overwrite,
-        follow=request.follow or any(path.startswith("kafka://") for path in request.streams.values()),
+        follow=follow,
         paths=request.paths,
         mode=request.mode,
         lateness=request.lateness,
+        max_jump=request.max_jump,
         path_operator=request.path_operator,
         cells=request.cells,
         batch_rows=request.batch_rows,
@@ -93,32 +101,47 @@ def run_on_spark(request: Request) -> None:
     )
     for text in run.notes:
         print_note(f"note: {text}")
-    progress = Progress()
+    progress = _progress(request, bounded=not follow)
 
-    def note(figures: dict[str, Any]) -> None:
-        progress.add(figures["edges"], figures["answers"], figures["rejected"], figures["state_bytes"])
+    def show(figures: dict[str, Any]) -> None:
+        progress.show(run.tally, run.state_bytes, run.bytes_read)
 
-    run.batch_hooks.append(note)
+    def warn(message: str) -> None:
+        with progress.interrupted():
+            print_warning(message)
+
+    def finish() -> None:
+        _note_unseen(run.labels_unseen if run.tally.edges else [])
+        progress.finish(
+            run.tally, run.state_bytes, resumed=run.resumed, rejects_kept=request.rejects is not None
+        )
+
+    run.warn = warn
+    run.batch_hooks.append(show)
     try:
-        run.wait()
+        with progress:
+            run.wait()
     except BaseException as error:
-        progress.clear()
         run.stop()
         if isinstance(error, KeyboardInterrupt):
-            progress.finish()
+            finish()
             if request.checkpoint is not None:
                 print_note("stopped; the same command goes on from here")
         raise
-    progress.finish()
+    finish()
+    run.tally.check_used()
 
 
 def run_in_process(request: Request) -> None:
     """Answer the query in this process."""
     from meander.dataflow.dataflow import Dataflow
-    from meander.dataflow.files import is_live
+    from meander.dataflow.edges import Reject
+    from meander.dataflow.files import Meter, is_live
+    from meander.dataflow.ingest import Jump
     from meander.dataflow.runner import run_local
     from meander.dataflow.sinks import open_rejects, open_sink
     from meander.dataflow.sources import open_source
+    from meander.dataflow.tally import Tally, jump_message
 
     for name, path in request.streams.items():
         if path.startswith("kafka://"):
@@ -128,14 +151,20 @@ def run_in_process(request: Request) -> None:
     )
     physical = build(chosen, path_operator=request.path_operator, paths=request.paths)
     batch_rows = request.batch_rows or BATCH_ROWS
+    meters = {name: Meter() for name in request.streams}
     sources = {
-        name: open_source(path, stream=name, batch_rows=batch_rows, time_unit=request.time_unit)
+        name: open_source(
+            path, stream=name, batch_rows=batch_rows, time_unit=request.time_unit, meter=meters[name]
+        )
         for name, path in request.streams.items()
     }
+    _point_out_extra_columns(request)
     dataflow = Dataflow(
         physical, mode=request.mode, paths=request.paths, memory=request.memory, threads=request.threads
     )
-    progress = Progress()
+    progress = _progress(request, bounded=True)
+    tally = Tally()
+
     with ExitStack() as open_files:
         open_files.enter_context(compilation_announced(progress))
         # Rejects first: what cannot be written is then known before the file of answers is begun.
@@ -143,29 +172,60 @@ def run_in_process(request: Request) -> None:
         sink = open_files.enter_context(
             open_sink(request.out, (physical.results[0].arity, request.paths), overwrite=request.overwrite)
         )
-        open_files.callback(progress.clear)
+        open_files.enter_context(progress)
+
+        def reject(rejects: list[Reject]) -> None:
+            tally.add_rejects(rejects)
+            if rejected is not None:
+                rejected.write(rejects)
 
         def note(dataflow: Dataflow, edges: int, rejects: int) -> None:
-            progress.add(edges=edges, rejects=rejects, state=dataflow.state_bytes)
+            tally.edges += edges
+            progress.show(tally, dataflow.state_bytes, sum(one.bytes for one in meters.values()))
+
+        def warn(jump: Jump) -> None:
+            with progress.interrupted():
+                print_warning(jump_message(jump, request.time_unit))
 
         for _, answers in run_local(
             dataflow,
             sources,
             lateness=request.lateness,
+            max_jump=request.max_jump,
             live=any(is_live(path) for path in request.streams.values()),
-            reject=rejected.write if rejected is not None else _forget,
+            reject=reject,
             note=note,
+            warn=warn,
         ):
             sink.write(answers)
-            progress.add(answers=answers.rows)
+            tally.answers += answers.rows
             if sink.done:
                 break
-    progress.finish()
-    if progress.rejects and rejected is None:
-        print_note("hint: --rejects FILE.jsonl keeps the rejected edges, each with its reason")
-    unseen = dataflow.labels_unseen() if progress.edges else []
-    if unseen:
-        print_note(f"note: no edge had the label {' or '.join(unseen)}, which the query reads")
+    _note_unseen([label for label, seen in dataflow.labels_seen().items() if not seen] if tally.edges else [])
+    progress.finish(tally, dataflow.state_bytes, rejects_kept=request.rejects is not None)
+    tally.check_used()
+
+
+def _progress(request: Request, *, bounded: bool) -> Progress:
+    from meander.dataflow.files import input_size
+
+    return Progress(
+        input_size(request.streams.values()) if bounded else None,
+        answers_on_terminal=request.out == "-" and is_terminal(sys.stdout),
+    )
+
+
+def _point_out_extra_columns(request: Request) -> None:
+    from meander.dataflow.columns import extra_columns
+
+    for place in request.streams.values():
+        for path, names in extra_columns(place):
+            print_note(f"note: columns of {path} that are ignored: {', '.join(names)}")
+
+
+def _note_unseen(labels: list[str]) -> None:
+    if labels:
+        print_note(f"note: no edge had the label {' or '.join(labels)}, which the query reads")
 
 
 def _announce_compilation() -> None:
@@ -191,15 +251,11 @@ def compilation_announced(progress: Progress) -> Iterator[None]:
         def on_start(self, event: Any) -> None:
             if not self.announced:
                 self.announced = True
-                progress.clear()
-                print_note(COMPILING)
+                with progress.interrupted():
+                    print_note(COMPILING)
 
         def on_end(self, event: Any) -> None:
             pass
 
     with event.install_listener("numba:compile", Listener()):
         yield
-
-
-def _forget(rejects: object) -> None:
-    """Rejects that nobody asked for are counted, and that is all."""

@@ -553,8 +553,8 @@ class Dataflow:
         for result in self.results:
             result.bind()
 
-    def labels_unseen(self) -> list[str]:
-        """The labels that some scan asks for, whatever the vertices, and that no edge has had."""
+    def labels_seen(self) -> dict[str, bool]:
+        """For each label that a scan reads whether an edge had it; those of given vertices alone count as seen."""
         seen: dict[str, bool] = {}
         for number, operator in enumerate(self.plan.operators):
             if isinstance(operator, ScanOp):
@@ -562,7 +562,7 @@ class Dataflow:
                 seen[operator.label] = (
                     seen.get(operator.label, False) or chosen or bool(self.rows_out[number])
                 )
-        return [label for label, some in seen.items() if not some]
+        return seen
 
     @property
     def time(self) -> int:

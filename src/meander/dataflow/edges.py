@@ -40,6 +40,7 @@ class Reason:
     NOT_UTF8 = "not UTF-8"
     UNPARSABLE = "unparsable row"
     TOO_LATE = "too late"
+    JUMPS_AHEAD = "time jumps ahead"
 
 
 VERDICTS: dict[int, str] = {
@@ -57,11 +58,34 @@ VERDICTS: dict[int, str] = {
 
 
 class Reject(NamedTuple):
-    """An edge that cannot be used: of which stream, why, and what it said."""
+    """An edge that cannot be used: its stream, the reason, its text, and where it is.
+
+    `line` is the number of a line of the file `path`, counted from byte `start` on, or of a row where there are no
+    lines; 0 if it is not known.
+    """
 
     stream: str
     reason: str
     text: str
+    path: str = ""
+    line: int = 0
+    start: int = 0
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The record in the rejects output."""
+        return {"stream": self.stream, "reason": self.reason, "text": self.text}
+
+
+class Origin(NamedTuple):
+    """Where edges were read: the file, the byte from which its lines are counted, and the line (or row) of each."""
+
+    path: str
+    start: int
+    line: Array
+
+    def take(self, chosen: Any) -> Origin:
+        return Origin(self.path, self.start, self.line[chosen])
 
 
 class Text(NamedTuple):
@@ -107,8 +131,9 @@ class Text(NamedTuple):
 class Edges(NamedTuple):
     """n edges in order of arrival (or, after ingest, of time); `op` is +1, or -1 for a deletion.
 
-    `line` is each edge's own text, where it came from text and has not been accepted yet. Tuples that another
-    stage has derived bring their expiry (`exp`): they hold in [ts, exp), or, with `op` -1, from ts on no longer.
+    `line` is each edge's own text, and `origin` where it was read, as far as known, until it is accepted. Tuples that
+    another stage has derived bring their expiry (`exp`): they hold in [ts, exp), or, with `op` -1, from ts on no
+    longer.
     """
 
     src: Text
@@ -118,6 +143,7 @@ class Edges(NamedTuple):
     op: Array
     line: Text | None = None
     exp: Array | None = None
+    origin: Origin | None = None
 
     @property
     def rows(self) -> int:
@@ -134,7 +160,12 @@ class Edges(NamedTuple):
             self.op[chosen],
             line,
             exp,
+            None if self.origin is None else self.origin.take(chosen),
         )
+
+    def without_origin(self) -> Edges:
+        """The same edges; where they were read and their text are forgotten."""
+        return self._replace(line=None, origin=None)
 
 
 def frozen(data: Array) -> Array:
@@ -199,7 +230,7 @@ def concat_texts(parts: Sequence[Text]) -> Text:
 
 
 def concat_edges(parts: Sequence[Edges]) -> Edges:
-    """The edges of all parts, in order; `line` and `exp` are kept where all have them."""
+    """The edges of all parts, in order; `line` and `exp` are kept where all have them, `origin` is not."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -235,6 +266,14 @@ def match_labels(label: Text, wanted: Sequence[bytes]) -> Array:
         index_spans(known, offsets[:-1], offsets[1:], slots)
         match_spans(label.data, label.start, label.end, known, offsets[:-1], offsets[1:], slots, out)
     return out
+
+
+def reject_edge(edges: Edges, row: int, stream: str, reason: str) -> Reject:
+    """The edge in this row as a reject."""
+    origin = edges.origin
+    if origin is None:
+        return Reject(stream, reason, edge_line(edges, row))
+    return Reject(stream, reason, edge_line(edges, row), origin.path, int(origin.line[row]), origin.start)
 
 
 def edge_line(edges: Edges, row: int) -> str:

@@ -8,6 +8,7 @@ raised where it is met: the reader first hands out every byte that could be read
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -18,6 +19,13 @@ ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.g
 COMPRESSED_BLOCK = 1 << 18
 UNPACKED_BLOCK = 1 << 20
 GZIP_WINDOW = 31
+
+
+class Meter:
+    """How much of some files has been read, in bytes as they are on disk."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
 
 
 class ByteReader(Protocol):
@@ -41,6 +49,10 @@ class PlainReader:
         self.error: InputError | None = None
         self._file = open_file(path)
         self.live = not path.is_file()
+
+    def tell(self) -> int:
+        """How many bytes of the file have been read."""
+        return self._file.tell()
 
     def read(self, limit: int) -> bytes:
         try:
@@ -66,6 +78,10 @@ class GzipReader:
         self._packed = b""
         self._unpacked = b""
         self._offset = 0
+
+    def tell(self) -> int:
+        """How many bytes of the file have been read."""
+        return self._file.tell()
 
     def read(self, limit: int) -> bytes:
         while not self._unpacked and self.error is None and self._refill():
@@ -147,7 +163,7 @@ def open_file(path: Path) -> BinaryIO:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def open_bytes(path: Path) -> ByteReader:
+def open_bytes(path: Path) -> PlainReader | GzipReader:
     """The reader for a text file, by its ending."""
     return GzipReader(path) if path.name.endswith(".gz") else PlainReader(path)
 
@@ -170,6 +186,14 @@ def input_files(place: str) -> list[Path]:
                 f"the folder {place} holds another folder, {one.name}\nhint: name the folder that has the files"
             )
     return [checked_ending(one) for one in entries]
+
+
+def input_size(places: Iterable[str]) -> int | None:
+    """How many bytes the files of all these have; None where there is nothing to count, or a pipe among them."""
+    files = [path for place in places for path in input_files(place)]
+    if not all(path.is_file() for path in files):
+        return None
+    return sum(path.stat().st_size for path in files) or None
 
 
 def is_live(place: str) -> bool:

@@ -5,6 +5,10 @@ stream's clock is too late. The frontier is the least clock of the open streams,
 released: sorted by time, edges of equal time in order of arrival. Whether an edge is too late depends on the
 edges before it alone, not on how the stream was cut into chunks.
 
+With `max_jump` an edge further ahead than that of its stream's greatest time so far is rejected, and does not count
+for the greatest time; the first edge of a stream is never too far ahead. Without it, a jump of more than a thousand
+windows is reported, once for each stream: every edge that belongs before it will be too late.
+
 What is held back is a list of runs, each sorted by time, in order of arrival. A release takes the front of every
 run and merges these; so an edge is copied when it is released, not while it waits. A chunk that arrives in
 order, with no lateness allowed, goes through as it came.
@@ -14,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,15 +30,27 @@ from meander.dataflow.edges import (
     Text,
     by_time,
     concat_edges,
-    edge_line,
     empty_edges,
     frozen,
+    reject_edge,
 )
 from meander.errors import ArgumentError, StateError
+from meander.kernels.clocks import advance_clock
 
 Array = np.ndarray[Any, Any]
 
 NOTHING_SEEN = -1
+
+SUSPICIOUS_WINDOWS = 1000
+"""A jump of more windows than this is reported."""
+
+
+class Jump(NamedTuple):
+    """An edge whose time is suspiciously far ahead of the greatest time before it."""
+
+    edge: Reject
+    ts: int
+    before: int
 
 
 @dataclass
@@ -49,12 +65,27 @@ class Stream:
 class Ingest:
     """Takes edges as they arrive, hands them out in order, and says which came too late."""
 
-    def __init__(self, streams: Sequence[str], *, lateness: int = 0) -> None:
+    def __init__(
+        self,
+        streams: Sequence[str],
+        *,
+        lateness: int = 0,
+        max_jump: int | None = None,
+        windows: Mapping[str, int] | None = None,
+    ) -> None:
+        """`windows` has the longest window of each stream, for jumps to be reported."""
         if lateness < 0:
             raise ArgumentError(
                 f"a lateness of {lateness} is negative\nhint: --lateness is a duration, such as 5m"
             )
         self.lateness = lateness
+        self.max_jump = max_jump
+        self.suspicious = (
+            {name: SUSPICIOUS_WINDOWS * window for name, window in (windows or {}).items()}
+            if max_jump is None
+            else {}
+        )
+        self._jumps: list[Jump] = []
         self.streams = {name: Stream() for name in streams}
         self.frontier = NOTHING_SEEN
         """Everything up to here has been released."""
@@ -65,27 +96,58 @@ class Ingest:
         return sum(run.rows for stream in self.streams.values() for run in stream.runs)
 
     def push(self, name: str, edges: Edges) -> list[Reject]:
-        """Take edges of a stream in order of arrival; those that are too late come back."""
+        """Take edges of a stream in order of arrival; those that are too late, or jump ahead, come back."""
         stream = self._stream(name)
         if edges.rows == 0:
             return []
         ts = edges.ts
         in_order = bool((ts[1:] >= ts[:-1]).all())
         floor = max(self.frontier, stream.greatest - self.lateness)
-        rejects: list[Reject] = []
-        if not in_order or ts[0] < floor:
-            # The greatest time before each edge, whether in this chunk or in an earlier one.
-            before = np.maximum.accumulate(np.concatenate([[stream.greatest], ts[:-1]]))
-            late = (ts < before - self.lateness) | (ts < self.frontier)
-            rejects = [
-                Reject(name, Reason.TOO_LATE, edge_line(edges, int(row))) for row in np.flatnonzero(late)
-            ]
-            if rejects:
-                edges = edges.take(~late)
-        stream.greatest = max(stream.greatest, int(ts.max()))
+        clock = stream.greatest if stream.greatest >= 0 else int(ts[0])
+        limit = self.suspicious.get(name, INFINITY) if self.max_jump is None else self.max_jump
+        if in_order and ts[0] >= floor and ts[-1] - clock <= limit:
+            stream.greatest = max(stream.greatest, int(ts[-1]))
+            stream.runs.append(edges.without_origin())
+            return []
+        reached = self.clocks(name, ts)
+        ahead = ts > reached
+        late = ~ahead & ((ts < reached - self.lateness) | (ts < self.frontier))
+        rejects = [
+            reject_edge(edges, int(row), name, Reason.JUMPS_AHEAD if ahead[row] else Reason.TOO_LATE)
+            for row in np.flatnonzero(late | ahead)
+        ]
+        if self.max_jump is None:
+            self._look_for_jump(name, edges, reached)
+        stream.greatest = int(reached[-1])
+        if rejects:
+            edges = edges.take(~(late | ahead))
         if edges.rows:
-            stream.runs.append(by_time(edges._replace(line=None)))
+            stream.runs.append(by_time(edges.without_origin()))
         return rejects
+
+    def clocks(self, name: str, ts: Array) -> Array:
+        """The stream's greatest time after each of these edges, those that jump ahead left out."""
+        reached = np.empty(ts.size, np.int64)
+        limit = INFINITY if self.max_jump is None else self.max_jump
+        advance_clock(np.array(ts, np.int64), self._stream(name).greatest, limit, reached)
+        return reached
+
+    def take_jumps(self) -> list[Jump]:
+        """The suspicious jumps that have not been reported yet."""
+        jumps, self._jumps = self._jumps, []
+        return jumps
+
+    def _look_for_jump(self, name: str, edges: Edges, reached: Array) -> None:
+        """Note the first jump of more than a thousand windows; further ones of the stream are not looked for."""
+        if name not in self.suspicious:
+            return
+        before = np.concatenate([[self.streams[name].greatest], reached[:-1]])
+        jumps = np.flatnonzero((before >= 0) & (edges.ts - before > self.suspicious[name]))
+        if jumps.size:
+            row = int(jumps[0])
+            edge = reject_edge(edges, row, name, Reason.JUMPS_AHEAD)
+            self._jumps.append(Jump(edge, int(edges.ts[row]), int(before[row])))
+            del self.suspicious[name]
 
     def close(self, name: str) -> None:
         """The stream has ended, or is silent: it no longer holds the others back."""

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from meander.dataflow.answers import Answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
-from meander.dataflow.ingest import Ingest
+from meander.dataflow.ingest import Ingest, Jump
 from meander.dataflow.tabular import Chunk
 from meander.errors import InputError
 from meander.physical.plan import Result
+from meander.physical.stages import longest_windows
 
 Note = Callable[[Dataflow, int, int], None]
 """Told after each chunk: the dataflow, how many edges it brought, and how many of its rows were rejected."""
@@ -28,15 +29,19 @@ def run_local(
     sources: Mapping[str, Iterator[Chunk]],
     *,
     lateness: int = 0,
+    max_jump: int | None = None,
     live: bool = True,
     reject: Callable[[list[Reject]], None] = lambda rejects: None,
+    warn: Callable[[Jump], None] = lambda jump: None,
     note: Note = lambda dataflow, edges, rejected: None,
 ) -> Iterator[tuple[Result, Answers]]:
     """Answer all queries of a dataflow over bounded sources; the answers of each batch as they come.
 
     `live`: a source may wait for its edges; the answers to all that came before are handed out until then.
+    `warn` receives jumps of time that are suspiciously long (see `Ingest`).
     """
-    ingest = Ingest(tuple(sources), lateness=lateness)
+    windows = longest_windows(dataflow.plan.operators)
+    ingest = Ingest(tuple(sources), lateness=lateness, max_jump=max_jump, windows=windows)
     reading = dict(sources)
     reached = dict.fromkeys(sources, -1)
     broken: InputError | None = None
@@ -55,6 +60,8 @@ def run_local(
                 if count:
                     reached[name] = max(reached[name], int(edges.ts.max()))
                     rejects = rejects + ingest.push(name, edges)
+                    for jump in ingest.take_jumps():
+                        warn(jump)
             if rejects:
                 reject(rejects)
         except InputError as error:

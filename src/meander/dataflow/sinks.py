@@ -288,7 +288,7 @@ class RejectSink:
         self.count = 0
 
     def write(self, rejects: Iterable[Reject]) -> None:
-        text = [json.dumps(reject._asdict(), ensure_ascii=False) + "\n" for reject in rejects]
+        text = [json.dumps(reject.record, ensure_ascii=False) + "\n" for reject in rejects]
         self.count += len(text)
         if text:
             self.lines.write(["".join(text).encode()])

@@ -28,16 +28,17 @@ import pyarrow.parquet as pq
 from meander.dataflow.edges import (
     VERDICTS,
     Edges,
+    Origin,
     Reason,
     Reject,
     Text,
     as_text,
-    edge_line,
     empty_edges,
     frozen,
+    reject_edge,
     shown,
 )
-from meander.dataflow.files import ByteReader, input_files, open_bytes
+from meander.dataflow.files import ByteReader, Meter, input_files, open_bytes
 from meander.dataflow.tabular import NEEDED, Chunk, check_columns, from_arrow, judge_row
 from meander.errors import ArgumentError, InputError
 from meander.kernels.parsing import (
@@ -53,6 +54,7 @@ from meander.kernels.parsing import (
     Rows,
     judge_rows,
     make_rows,
+    number_lines,
     split_csv,
     split_tsv,
 )
@@ -89,38 +91,74 @@ Parser = Callable[[Block, int, Rows], tuple[int, int]]
 
 
 def open_source(
-    place: str, *, stream: str = "", batch_rows: int = 65536, time_unit: str = "s"
+    place: str,
+    *,
+    stream: str = "",
+    batch_rows: int = 65536,
+    time_unit: str = "s",
+    meter: Meter | None = None,
 ) -> Iterator[Chunk]:
     """The edges of a file or folder in chunks of at most `batch_rows`, each with the rejects met on the way.
 
+    `meter` receives how much of the files has been read (of files, not of pipes).
     That there is something to read, in a format that is known, is checked at once; the rest while reading.
     """
     if time_unit not in ("s", "ms", "us"):
         raise ArgumentError(f"{time_unit} is no unit of time\nhint: --time-unit is s, ms or us")
-    return _read_all(input_files(place), stream, max(1, batch_rows), time_unit)
+    return _read_all(input_files(place), stream, max(1, batch_rows), time_unit, meter or Meter())
 
 
-def _read_all(files: list[Path], stream: str, batch_rows: int, time_unit: str) -> Iterator[Chunk]:
+def _read_all(
+    files: list[Path], stream: str, batch_rows: int, time_unit: str, meter: Meter
+) -> Iterator[Chunk]:
     for path in files:
+        if not path.is_file():
+            yield from _read_text(path, stream, batch_rows, Meter())
+            continue
+        end = meter.bytes + path.stat().st_size
         if path.name.endswith(".parquet"):
-            yield from _read_parquet(path, stream, batch_rows, time_unit)
+            yield from _read_parquet(path, stream, batch_rows, time_unit, meter)
         else:
-            reader = open_bytes(path)
-            try:
-                yield from TextReader(path, reader, stream, batch_rows).chunks()
-            finally:
-                reader.close()
+            yield from _read_text(path, stream, batch_rows, meter)
+        meter.bytes = end
+
+
+def _read_text(path: Path, stream: str, batch_rows: int, meter: Meter) -> Iterator[Chunk]:
+    reader = open_bytes(path)
+    before = meter.bytes
+    try:
+        for chunk in TextReader(path, reader, stream, batch_rows).chunks():
+            if path.is_file():
+                meter.bytes = before + reader.tell()
+            yield chunk
+    finally:
+        reader.close()
 
 
 class TextReader:
-    """The chunks of one text file."""
+    """The chunks of one text file.
 
-    def __init__(self, path: Path, reader: ByteReader, stream: str, batch_rows: int) -> None:
+    `start` is the byte of the file at which the reader begins, and `line` the number of lines that the reader puts
+    before what is there. With `start` None the text is of no file, and where a row stands is not known.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        reader: ByteReader,
+        stream: str,
+        batch_rows: int,
+        *,
+        start: int | None = 0,
+        line: int = 0,
+    ) -> None:
         self.path = path
         self.reader = reader
         self.stream = stream
         self.batch_rows = batch_rows
         self.ended = False
+        self.start = start
+        self.line = -line
 
     def chunks(self) -> Iterator[Chunk]:
         room = min(max(BYTES_A_ROW * self.batch_rows, LEAST_BLOCK), MOST_BLOCK)
@@ -131,9 +169,12 @@ class TextReader:
             at, count = 0, 1
             while count:
                 rows = make_rows(min(self.batch_rows, (block.size - at) // 2 + 1))
+                begin = at
                 at, count = parse(block, at, rows)
+                number = np.empty(count, np.int64)
+                self.line = number_lines(block.data, begin, at, count, self.line, rows, number)
                 if count:
-                    yield self._chunk(frozen(block.data), rows, count)
+                    yield self._chunk(frozen(block.data), rows, number)
             rest = block.data[at : block.size].tobytes()
             if self.ended:
                 break
@@ -141,7 +182,8 @@ class TextReader:
                 room *= 2
         if self.reader.error is not None:
             if rest:
-                yield empty_edges(), [Reject(self.stream, Reason.UNPARSABLE, shown(rest))]
+                where = ("", 0, 0) if self.start is None else (str(self.path), self.line + 1, self.start)
+                yield empty_edges(), [Reject(self.stream, Reason.UNPARSABLE, shown(rest), *where)]
             raise self.reader.error
 
     def _begin(self) -> tuple[Parser, bytes]:
@@ -160,6 +202,7 @@ class TextReader:
             if self.ended and not newline and self.reader.error is not None:
                 raise self.reader.error
             if newline or self.ended:
+                self.line += head.count(b"\n") - rest.count(b"\n")
                 return self._csv_parser(line), rest
             head += self._read(LEAST_BLOCK)
 
@@ -204,17 +247,19 @@ class TextReader:
         final = self.ended and self.reader.error is None
         return Block(buffer, size, final, size + 1, bool(buffer[: size + 1].max() >= 0x80))
 
-    def _chunk(self, data: Array, rows: Rows, count: int) -> Chunk:
+    def _chunk(self, data: Array, rows: Rows, number: Array) -> Chunk:
+        count = number.size
         src, label, trg, line = (
             Text(data, rows.start[field, :count], rows.end[field, :count], rows.kind[field, :count])
             for field in (SRC, LABEL, TRG, LINE)
         )
-        edges = Edges(src, label, trg, rows.ts[:count], rows.op[:count], line)
+        origin = None if self.start is None else Origin(str(self.path), self.start, number)
+        edges = Edges(src, label, trg, rows.ts[:count], rows.op[:count], line, origin=origin)
         verdict = rows.verdict[:count]
         if not verdict.any():
             return edges, []
         rejects = [
-            Reject(self.stream, VERDICTS[int(verdict[row])], edge_line(edges, int(row)))
+            reject_edge(edges, int(row), self.stream, VERDICTS[int(verdict[row])])
             for row in np.flatnonzero(verdict)
         ]
         return edges.take(verdict == FINE), rejects
@@ -265,13 +310,20 @@ def _judge_object(buffer: Array, tail: int, rows: Rows, row: int) -> int:
     return tail
 
 
-def _read_parquet(path: Path, stream: str, batch_rows: int, time_unit: str) -> Iterator[Chunk]:
+def _read_parquet(path: Path, stream: str, batch_rows: int, time_unit: str, meter: Meter) -> Iterator[Chunk]:
+    before, size = meter.bytes, path.stat().st_size
+    read = 0
     try:
         with pq.ParquetFile(path) as file:
             check_columns(file.schema_arrow, str(path))
             columns = [name for name in file.schema_arrow.names if name in CSV_PLACES]
             for batch in file.iter_batches(batch_size=batch_rows, columns=columns):
-                yield from_arrow(batch, stream=stream, time_unit=time_unit, where=str(path))
+                chunk = from_arrow(
+                    batch, stream=stream, time_unit=time_unit, where=str(path), path=str(path), first=read + 1
+                )
+                read += batch.num_rows
+                meter.bytes = before + size * read // max(1, file.metadata.num_rows)
+                yield chunk
     except (pa.ArrowException, OSError) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"{path} cannot be read as Parquet: {first}") from None

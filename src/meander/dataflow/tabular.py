@@ -19,6 +19,7 @@ from meander.dataflow.edges import (
     MAX_TIME,
     VERDICTS,
     Edges,
+    Origin,
     Reason,
     Reject,
     Text,
@@ -45,14 +46,25 @@ def from_table(
     where: str = "the table",
 ) -> Iterator[Chunk]:
     """The edges of a table with columns src, label, trg, ts and perhaps op, in chunks."""
+    first = 1
     for batch in table.to_batches(max_chunksize=batch_rows):
-        yield from_arrow(batch, stream=stream, time_unit=time_unit, where=where)
+        yield from_arrow(batch, stream=stream, time_unit=time_unit, where=where, first=first)
+        first += batch.num_rows
 
 
 def from_arrow(
-    batch: pa.RecordBatch, *, stream: str = "", time_unit: str = "s", where: str = "the table"
+    batch: pa.RecordBatch,
+    *,
+    stream: str = "",
+    time_unit: str = "s",
+    where: str = "the table",
+    path: str = "",
+    first: int | None = None,
 ) -> Chunk:
-    """The edges of a record batch; times that are timestamps are converted to `time_unit` ("s", "ms", "us")."""
+    """The edges of a record batch; times that are timestamps are converted to `time_unit` ("s", "ms", "us").
+
+    `first` is the number of the batch's first row in its table or in the file `path`, if it is known.
+    """
     check_columns(batch.schema, where)
     columns = {name: _decoded(batch.column(name)) for name in (*NEEDED, "op") if name in batch.schema.names}
     verdict = np.zeros(batch.num_rows, np.int8)
@@ -69,11 +81,22 @@ def from_arrow(
         minus = _truth(pc.equal(signs, "-"))
         _mark(verdict, ~(minus | _truth(pc.equal(signs, "+"))), BAD_OP)
         op[minus] = -1
-    edges = Edges(names[0], names[1], names[2], ts, op)
+    origin = None
+    if first is not None:
+        origin = Origin(path, 0, np.arange(first, first + batch.num_rows, dtype=np.int64))
+    edges = Edges(names[0], names[1], names[2], ts, op, origin=origin)
     if not verdict.any():
         return edges, []
-    bad = np.flatnonzero(verdict)
-    rejects = [Reject(stream, VERDICTS[int(verdict[row])], _row_text(columns, int(row))) for row in bad]
+    rejects = [
+        Reject(
+            stream,
+            VERDICTS[int(verdict[row])],
+            _row_text(columns, int(row)),
+            path,
+            0 if origin is None else int(origin.line[row]),
+        )
+        for row in np.flatnonzero(verdict)
+    ]
     return edges.take(verdict == FINE), rejects
 
 
@@ -181,20 +204,22 @@ def _row_text(columns: dict[str, pa.Array], row: int) -> str:
 
 def from_tuples(rows: Iterable[Any], *, stream: str = "", batch_rows: int = 65536) -> Iterator[Chunk]:
     """The edges of (src, label, trg, ts[, op]) tuples, in chunks; a reject's text is the tuple as Python shows it."""
-    source = iter(rows)
+    source = enumerate(rows, start=1)
     while True:
         block = list(islice(source, batch_rows))
         if not block:
             return
         accepted: list[Sequence[Any]] = []
+        numbers = []
         rejects = []
-        for row in block:
+        for number, row in block:
             reason = judge_row(row)
             if reason is None:
                 accepted.append(row)
+                numbers.append(number)
             else:
-                rejects.append(Reject(stream, reason, repr(row)))
-        yield edges_of(accepted), rejects
+                rejects.append(Reject(stream, reason, repr(row), line=number))
+        yield edges_of(accepted)._replace(origin=Origin("", 0, np.array(numbers, np.int64))), rejects
 
 
 def edges_of(rows: Sequence[Sequence[Any]]) -> Edges:

@@ -15,6 +15,7 @@ from meander.syntax.durations import format_duration, parse_duration
 from meander.syntax.printing import expression_text, term_text
 from meander.syntax.query import Atom, Label, RegularQuery, Repeat, Rule, Variable, labels_of
 
+WILDCARDS = ("_", "*")
 HARDLY_A_BOUND = "3650d"
 """A window from here on is taken for one that was meant to have no bound."""
 
@@ -101,12 +102,26 @@ def unread_rule(query: RegularQuery, unit: str) -> Iterator[Warning]:
             )
 
 
+def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[Warning]:
+    """A label that is written as if it stood for all labels."""
+    labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
+    for name in WILDCARDS:
+        label = next((one for one in labels if one.name == name and one.stream is not None), None)
+        if label is not None:
+            yield Warning(
+                f"{name} is a label like any other, not a wildcard: it matches edges whose label is {name}; "
+                "alternatives are written out, as in (a|b)",
+                label.span,
+            )
+
+
 WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[Warning]], ...] = (
     endless_window,
     slide_beyond_window,
     cross_product,
     unused_stream,
     unread_rule,
+    label_like_a_wildcard,
 )
 
 

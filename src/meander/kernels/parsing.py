@@ -286,6 +286,27 @@ def split_csv(
 
 
 @kernel
+def number_lines(data: Array, at: int, end: int, count: int, line: int, rows: Rows, number: Array) -> int:
+    """The number of the line of each of the rows found between `at` and `end`; returns that of the last line.
+
+    `line` is the number of the last line before `at`. Only what stands between rows is looked at: the newline after
+    each, and empty lines.
+    """
+    for row in range(count):
+        while at < rows.start[LINE, row]:
+            if data[at] == NEWLINE:
+                line += 1
+            at += 1
+        number[row] = line + 1
+        at = rows.end[LINE, row]
+    while at < end:
+        if data[at] == NEWLINE:
+            line += 1
+        at += 1
+    return line
+
+
+@kernel
 def judge_names(data: Array, start: Array, end: Array, kind: Array, verdict: Array) -> None:
     """Names that did not come from lines: an empty one is missing, and strings must be UTF-8."""
     for row in range(start.size):

@@ -9,11 +9,11 @@ stream goes to all of its cells, where their shares read it in full, or to the o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from meander.algebra.nodes import Plan
-from meander.physical.plan import PhysicalPlan, QueryPlan, ReceiveOp, ScanOp, build
+from meander.physical.plan import Operator, PhysicalPlan, QueryPlan, ReceiveOp, ScanOp, build
 from meander.physical.shares import DERIVED, MARK, SIDES, Received, Shares, nameless, scans
 
 
@@ -54,6 +54,16 @@ class StagedPlan:
         """The streams that come from outside."""
         names = (base_stream(name) for stage in self.stages for name in stage.plan.streams)
         return tuple(dict.fromkeys(name for name in names if not name.startswith(DERIVED)))
+
+
+def longest_windows(operators: Iterable[Operator]) -> dict[str, int]:
+    """For each stream that comes from outside, the longest window through which it is read."""
+    windows: dict[str, int] = {}
+    for one in operators:
+        if isinstance(one, ScanOp):
+            stream = base_stream(one.stream)
+            windows[stream] = max(one.window, windows.get(stream, 0))
+    return windows
 
 
 NOTHING = PhysicalPlan((), (), (), {})

@@ -106,7 +106,7 @@ def step(
     ready = time.perf_counter()
 
     rows = sorted(chunks, key=lambda chunk: chunk.place)
-    counts = dict.fromkeys(("edges", "late", "rejected", "answers"), 0)
+    counts = dict.fromkeys(("edges", "late", "rejected", "answers", "bytes"), 0)
     sent = Sent()
     taken: dict[str, list[Edges]] = {}
     derived: dict[str, list[Answers]] = {}
@@ -258,12 +258,12 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
 
 def live_stamp(job: Job) -> str:
     """Tells state that can go on under this job from that of another start of the same run."""
-    return f"{job.stamp}/{job.lateness}/{job.memory}/{job.threads}"
+    return f"{job.stamp}/{job.lateness}/{job.max_jump}/{job.memory}/{job.threads}"
 
 
 def restored_ingest(job: Job, head: Head, store: CellStore) -> Ingest:
     """The ingest as the last batch left it. A stream that was not read then begins now."""
-    ingest = Ingest(job.streams, lateness=job.lateness)
+    ingest = Ingest(job.streams, lateness=job.lateness, max_jump=job.max_jump, windows=job.windows)
     stored = store.read_ingest()
     if stored is not None:
         arrays = unpack_arrays("ingest", np.frombuffer(stored, np.uint8))
@@ -295,6 +295,8 @@ def figures(job: Job, cell: int, head: Head, live: Live, counts: Mapping[str, in
         "cell": job.cells.index(cell),
         "time": live.dataflow.time,
         **counts,
+        "bytes": head.counts["bytes"],
+        "labels": live.dataflow.labels_seen(),
         "window_rows": sum(one.rows for one in head.pieces),
         "window_pieces": len(head.pieces),
         "state_rows": sum(one["state_rows"] for one in operators),

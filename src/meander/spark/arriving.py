@@ -6,13 +6,14 @@ order. Rows that are no edges leave as they came.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from meander.dataflow.edges import Edges, concat_edges
+from meander.dataflow.edges import Edges, Reason, concat_edges
 from meander.dataflow.ingest import Ingest
 from meander.spark.cells import Job, Output
 from meander.spark.chunks import (
@@ -21,13 +22,15 @@ from meander.spark.chunks import (
     ERROR,
     FIGURES,
     FULL,
+    JUMP,
     PARTITION_SHIFT,
+    READ,
     REJECTS,
     TICK,
     Chunk,
     Parcel,
 )
-from meander.spark.codec import decode_edges, decode_rejects, encode_rejects
+from meander.spark.codec import count_rejects, decode_edges, encode_rejects
 from meander.spark.exchange import receive
 from meander.spark.reading import unfold
 from meander.spark.state import Head
@@ -50,18 +53,23 @@ def take_in(
     """
     alone = len(job.streams) == 1 and job.last == 0
     spoke: set[str] = set()
-    for one in merged(job, unfold(rows, job.time_unit)):
+    for one in merged(job, ingest, unfold(rows, job.time_unit)):
         if one.kind != EDGES:
             yield from passed_on(one)
-            counts["rejected"] += len(decode_rejects(one.data)) if one.kind == REJECTS else 0
+            counts["rejected"] += count_rejects(one.data) if one.kind == REJECTS else 0
+            counts["bytes"] += int(one.data) if one.kind == READ else 0
             continue
         edges = edges_of(one)
         spoke.add(one.stream)
         counts["edges"] += edges.rows
-        late = ingest.push(one.stream, edges)
-        if late:
-            counts["late"] += len(late)
-            yield Output(REJECTS, "", "", len(late), encode_rejects(late))
+        rejects = ingest.push(one.stream, edges)
+        if rejects:
+            late = sum(reject.reason == Reason.TOO_LATE for reject in rejects)
+            counts["late"] += late
+            counts["rejected"] += len(rejects) - late
+            yield Output(REJECTS, "", "", len(rejects), encode_rejects(rejects))
+        for jump in ingest.take_jumps():
+            yield Output(JUMP, "", "", 1, json.dumps(jump).encode())
         if alone:
             yield Released(*ingest.release())
     ended = [one.stream for one in rows if one.kind == TICK and one.data == CLOSED]
@@ -86,16 +94,17 @@ def take_up(
 
 def passed_on(one: Chunk) -> Iterator[Output]:
     """A row that leaves as it came."""
-    if one.kind in (REJECTS, ERROR, FIGURES, FULL):
-        rows = len(decode_rejects(one.data)) if one.kind == REJECTS else 1
+    if one.kind in (REJECTS, ERROR, FIGURES, FULL, JUMP):
+        rows = count_rejects(one.data) if one.kind == REJECTS else 1
         yield Output(one.kind, "", "", rows, one.data)
 
 
-def merged(job: Job, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+def merged(job: Job, ingest: Ingest, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     """The same chunks, with one in the place of those of a DataFrame.
 
     Partitions of a DataFrame have no order among each other. They are merged by the greatest time that each has
-    reached, which keeps the order in each and makes no edge late that would not be late alone.
+    reached (without edges that jump ahead), which keeps the order in each and makes no edge late that would not be
+    late alone.
     """
     partitions: dict[str, dict[int, list[Edges]]] = {}
     for one in chunks:
@@ -106,7 +115,7 @@ def merged(job: Job, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
             yield one
     for stream, by_number in partitions.items():
         parts = [concat_edges(edges) for edges in by_number.values()]
-        reached = np.concatenate([np.maximum.accumulate(part.ts) for part in parts])
+        reached = np.concatenate([ingest.clocks(stream, part.ts) for part in parts])
         edges = concat_edges(parts).take(np.argsort(reached, kind="stable")) if len(parts) > 1 else parts[0]
         yield Chunk(EDGES, stream, 0, b"", edges=edges)
 

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from meander.errors import StateError
 from meander.physical.plan import PhysicalPlan, ScanOp
-from meander.physical.stages import Delivery, StagedPlan, base_stream
+from meander.physical.stages import Delivery, StagedPlan, base_stream, longest_windows
 from meander.spark.chunks import Chunk
 from meander.spark.notes import START_OVER, seal, unseal
 from meander.spark.workers import settle_worker
@@ -43,6 +43,8 @@ class Job:
     cells: tuple[int, ...]
     formats: Mapping[str, str]  # by query: how its answers are to be encoded
     lateness: int = 0
+    max_jump: int | None = None
+    windows: Mapping[str, int] = field(default_factory=dict)  # by stream: its longest window
     mode: str = "intervals"
     paths: bool = False
     memory: int | None = None
@@ -94,6 +96,7 @@ def stage_jobs(
     staged: StagedPlan, keys: Sequence[int], *, run: str, formats: Mapping[str, str], **options: Any
 ) -> list[Job]:
     """The job of each stage; `keys` are those of the cells of every stage but the first of several, which has one."""
+    windows = longest_windows(one for stage in staged.stages for one in stage.plan.operators)
     return [
         Job(
             run=run,
@@ -106,6 +109,7 @@ def stage_jobs(
             last=len(staged.stages) - 1,
             deliveries=staged.deliveries,
             targets=tuple(keys),
+            windows=windows,
             **options,
         )
         for number, stage in enumerate(staged.stages)

@@ -18,16 +18,17 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from meander.dataflow.edges import Edges
 
-EDGES, REJECTS, TICK, ERROR, SEGMENTS = "edges", "rejects", "tick", "error", "segments"
+EDGES, REJECTS, TICK, ERROR, SEGMENTS, READ = "edges", "rejects", "tick", "error", "segments", "read"
 """What a row on its way to a cell holds. A tick wakes a cell that has no edges, and can close a stream; segments
-of files are read by the cell itself."""
+of files are read by the cell itself; `READ` is how many bytes of files have been read."""
 
 FRONTIER = "frontier"
 """What a row between stages holds, besides edges: how far the cell that sends it has come."""
 
-ANSWERS, SPOOLED, FIGURES, FULL = "answers", "spooled", "figures", "full"
+ANSWERS, SPOOLED, FIGURES, FULL, JUMP = "answers", "spooled", "figures", "full", "jump"
 """What a row on its way out of a cell holds, besides rejects and errors. Spooled answers are in a file. Full: the
-state of the cell does not fit or is damaged, and the batch counts for nothing."""
+state of the cell does not fit or is damaged, and the batch counts for nothing. Jump: an edge whose time is
+suspiciously far ahead."""
 
 CHUNK_TYPE = "cell int, stage int, kind string, stream string, place long, data binary"
 CHUNK_SCHEMA = pa.schema(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from meander.dataflow.edges import Edges, Reject, Text, frozen, nameless
+from meander.dataflow.edges import Edges, Origin, Reject, Text, frozen, nameless
+
+ORIGIN = b"origin"
+"""The metadata of edges that know where they were read: path, start, and the first line where lines have no gap."""
 
 
 def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> bytes:
-    """Edges as Arrow bytes; with `lines`, also the text that each edge came from.
+    """Edges as Arrow bytes; with `lines`, also the text that each edge came from, and where it was read.
 
     Compressed is for Spark's state store, where a byte is copied and written many times.
     """
@@ -29,7 +34,16 @@ def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> byte
             columns[f"{name}.kind"] = pa.array(text.kind, pa.int8())
     columns["ts"] = pa.array(edges.ts, pa.int64())
     columns["op"] = pa.array(edges.op, pa.int8())
-    return _to_bytes(pa.record_batch(list(columns.values()), names=list(columns)), compressed)
+    metadata = None
+    if lines and edges.origin is not None and edges.rows:
+        path, start, line = edges.origin
+        first = int(line[0])
+        # Mostly every line is an edge, and one number says where all of them are.
+        if int(line[-1]) - first != line.size - 1:
+            columns["origin.line"] = pa.array(line, pa.int64())
+        metadata = {ORIGIN: json.dumps([path, start, first]).encode()}
+    batch = pa.record_batch(list(columns.values()), names=list(columns), metadata=metadata)
+    return _to_bytes(batch, compressed)
 
 
 def decode_edges(data: bytes) -> Edges:
@@ -44,18 +58,46 @@ def decode_edges(data: bytes) -> Edges:
         batch.column("op").to_numpy(zero_copy_only=True),
         _text(batch, "line") if "line" in batch.schema.names else None,
         batch.column("exp").to_numpy(zero_copy_only=True) if derived else None,
+        _origin(batch),
     )
+
+
+def _origin(batch: pa.RecordBatch) -> Origin | None:
+    metadata = batch.schema.metadata or {}
+    if ORIGIN not in metadata:
+        return None
+    path, start, first = json.loads(metadata[ORIGIN])
+    if "origin.line" in batch.schema.names:
+        return Origin(path, start, batch.column("origin.line").to_numpy(zero_copy_only=True))
+    return Origin(path, start, np.arange(first, first + batch.num_rows, dtype=np.int64))
+
+
+REJECT_TYPES = {"line": pa.int64(), "start": pa.int64()}
 
 
 def encode_rejects(rejects: Sequence[Reject]) -> bytes:
     columns = {
-        name: pa.array([getattr(one, name) for one in rejects], pa.string()) for name in Reject._fields
+        name: pa.array([getattr(one, name) for one in rejects], REJECT_TYPES.get(name, pa.string()))
+        for name in Reject._fields
     }
     return _to_bytes(pa.record_batch(columns))
 
 
 def decode_rejects(data: bytes) -> list[Reject]:
     return [Reject(**row) for row in _from_bytes(data).to_pylist()]
+
+
+def count_rejects(data: bytes) -> int:
+    return int(_from_bytes(data).num_rows)
+
+
+def reject_reasons(data: bytes) -> Iterator[tuple[Reject, int]]:
+    """For each reason the first reject, and how many there are, without an object for each of them."""
+    batch = _from_bytes(data)
+    reasons = batch.column("reason")
+    for counted in reasons.value_counts().to_pylist():
+        first = pc.index(reasons, counted["values"]).as_py()
+        yield Reject(**batch.slice(first, 1).to_pylist()[0]), counted["counts"]
 
 
 def _binary_column(text: Text) -> pa.Array:

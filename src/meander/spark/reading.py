@@ -14,7 +14,7 @@ from meander.dataflow.files import open_file
 from meander.dataflow.sources import TextReader, open_source
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
-from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, REJECTS, SEGMENTS, Chunk
+from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, READ, REJECTS, SEGMENTS, Chunk
 from meander.spark.codec import encode_edges, encode_rejects
 from meander.spark.fingerprints import changed
 from meander.spark.ledger import WHOLE, Segment
@@ -47,7 +47,21 @@ def unfold(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
             yield one
             continue
         segments = [Segment(*fields) for fields in json.loads(one.data)]
+        yield Chunk(READ, "", one.place, str(size_of(segments)).encode())
         yield from read_ahead(read_chunks(segments, time_unit, packed=False))
+
+
+def size_of(segments: Iterable[Segment]) -> int:
+    """How many bytes of files the segments are."""
+    return sum(file_size(one.path) if one.end == WHOLE else one.end - one.start for one in segments)
+
+
+def file_size(path: str) -> int:
+    """The size of a file, 0 if it is gone."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
 
 
 def read_ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
@@ -72,7 +86,8 @@ def pack_lines(batch: pa.RecordBatch, stream: str, place: int) -> list[Chunk]:
     rejects = [Reject(stream, Reason.MISSING, "")] * (len(values) - len(lines))
     name = Path("records.jsonl" if lines and lines[0].lstrip().startswith(b"{") else "records.tsv")
     chunks = list(chunks_of(empty_edges(), rejects, stream, place, lines=True))
-    for edges, found in TextReader(name, LineReader(b"\n".join(lines)), stream, CHUNK_ROWS).chunks():
+    reader = TextReader(name, LineReader(b"\n".join(lines)), stream, CHUNK_ROWS, start=None)
+    for edges, found in reader.chunks():
         chunks += chunks_of(edges, found, stream, place, lines=True)
     return chunks
 
@@ -114,6 +129,7 @@ class SegmentReader:
         self._head = b""
         if segment.start and path.name.endswith(".csv"):
             self._head = header_line(path)
+        self.header_lines = self._head.count(b"\n")
         self._file.seek(segment.start)
         self._left = segment.end - segment.start
 
@@ -148,7 +164,15 @@ def read_segment(segment: Segment, time_unit: str) -> Iterator[tuple[Edges, list
         )
         return
     reader = SegmentReader(segment)
+    text = TextReader(
+        Path(segment.path),
+        reader,
+        segment.stream,
+        CHUNK_ROWS,
+        start=segment.start,
+        line=reader.header_lines,
+    )
     try:
-        yield from TextReader(Path(segment.path), reader, segment.stream, CHUNK_ROWS).chunks()
+        yield from text.chunks()
     finally:
         reader.close()

@@ -11,6 +11,7 @@ import json
 import re
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +30,13 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQueryManager
 
 from meander import errors
-from meander.dataflow.edges import INFINITY
+from meander.dataflow.edges import INFINITY, Reject
+from meander.dataflow.ingest import Jump
+from meander.dataflow.tally import Tally, jump_message
 from meander.errors import ArgumentError, InputError, MeanderError, StateError
 from meander.spark.cells import Job
-from meander.spark.chunks import ANSWERS, ERROR, FIGURES, FULL, REJECTS, SPOOLED
+from meander.spark.chunks import ANSWERS, ERROR, FIGURES, FULL, JUMP, REJECTS, SPOOLED
+from meander.spark.codec import reject_reasons
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
 from meander.spark.notes import START_OVER
@@ -144,7 +148,13 @@ class Run:
         self.rejects = rejects
         self.follow = follow
         self.figures: list[dict[str, Any]] = []
-        self.totals = dict.fromkeys(("edges", "answers", "late", "rejected"), 0)
+        self.tally = Tally()
+        self.state_bytes = 0
+        self.bytes_read = 0  # of the files of all streams, since the checkpoint was made
+        self.resumed = any((checkpoint / "spark" / "commits").glob("[0-9]*"))
+        self.warn: Callable[[str], None] = lambda message: warnings.warn(message, stacklevel=2)
+        self._labels: dict[str, bool] = {}
+        self._jumped: set[str] = set()
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
         self.notes: list[str] = []  # what the user should know of this start
         self.held = contextlib.ExitStack()  # the locks of the checkpoint and of outputs
@@ -168,6 +178,22 @@ class Run:
     @property
     def queries(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(result.query for result in self.job.plan.results))
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Edges, answers, late and rejected since this start."""
+        tally = self.tally
+        return {
+            "edges": tally.edges,
+            "answers": tally.answers,
+            "late": tally.late,
+            "rejected": tally.rejected,
+        }
+
+    @property
+    def labels_unseen(self) -> list[str]:
+        """The labels that the queries read and that no edge has had; none where an earlier run may have seen them."""
+        return [] if self.resumed else [label for label, seen in self._labels.items() if not seen]
 
     @property
     def active(self) -> bool:
@@ -256,6 +282,13 @@ class Run:
                     sink.write(batch, parts)
         if self.rejects is not None:
             self.rejects.write(batch, [bytes(row.data) for row in rows if row.kind == REJECTS])
+        for row in rows:
+            if row.kind == REJECTS:
+                for first, count in reject_reasons(bytes(row.data)):
+                    self.tally.add_reason(first, count)
+            elif row.kind == JUMP:
+                edge, ts, before = json.loads(row.data)
+                self._warn_of_jump(Jump(Reject(*edge), ts, before))
         cells = [json.loads(row.data) for row in rows if row.kind == FIGURES]
         self._note(batch, cells, time.perf_counter() - begun)
         damage = [bytes(row.data).decode() for row in rows if row.kind == ERROR]
@@ -267,7 +300,17 @@ class Run:
             self._ended_file.touch()
             self._ended.set()
 
+    def _warn_of_jump(self, jump: Jump) -> None:
+        """Once for a stream: a cell whose state is rebuilt does not know that it has reported one."""
+        if jump.edge.stream not in self._jumped:
+            self._jumped.add(jump.edge.stream)
+            self.warn(jump_message(jump, self.job.time_unit))
+
     def _note(self, batch: int, cells: list[dict[str, Any]], seconds: float) -> None:
+        self.bytes_read = sum(cell.pop("bytes") for cell in cells)
+        for cell in cells:
+            for label, seen in cell.pop("labels").items():
+                self._labels[label] = self._labels.get(label, False) or seen
         figures = {
             "batch": batch,
             "edges": sum(cell["edges"] for cell in cells if cell["stage"] == 0),
@@ -280,8 +323,9 @@ class Run:
             "cells": cells,
         }
         self.figures = [*self.figures[1 - KEPT :], figures]
-        for name in self.totals:
-            self.totals[name] += figures[name]
+        self.tally.edges += figures["edges"]
+        self.tally.answers += figures["answers"]
+        self.state_bytes = figures["state_bytes"]
         if self._metrics is not None:
             self._metrics.add(figures)
         for hook in self.batch_hooks:

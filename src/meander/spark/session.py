@@ -59,7 +59,7 @@ from meander.spark.settings import PARTITIONS, check_settings, local_spark
 from meander.spark.sinks import Record, Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
 from meander.syntax import parse
-from meander.syntax.durations import parse_duration, parse_size
+from meander.syntax.durations import parse_duration, parse_max_jump, parse_size
 from meander.syntax.query import RegularQuery
 
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -107,6 +107,7 @@ class Options:
     paths: bool = False
     mode: str = "intervals"
     lateness: int | str = 0
+    max_jump: int | str | None = None
     path_operator: str = "auto"
     cells: int = 1
     batch_rows: int | None = None
@@ -422,6 +423,7 @@ class Session:
             run=run_id,
             formats=formats,
             lateness=parse_duration(lateness, self.time_unit) if isinstance(lateness, str) else lateness,
+            max_jump=parse_max_jump(options.max_jump, self.time_unit),
             mode=options.mode,
             paths=options.paths,
             memory=parse_size(memory) if isinstance(memory, str) else memory,

@@ -292,7 +292,7 @@ class Rejects:
 
     def write(self, batch: int, parts: Sequence[bytes]) -> None:
         text = [
-            json.dumps(reject._asdict(), ensure_ascii=False) + "\n"
+            json.dumps(reject.record, ensure_ascii=False) + "\n"
             for part in parts
             for reject in decode_rejects(part)
         ]

@@ -31,7 +31,17 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampNTZType, TimestampType
 
 from meander.errors import ArgumentError
-from meander.spark.chunks import CHUNK_TYPE, CLOSED, ERROR, PARTITION_SHIFT, SEGMENTS, TICK, Chunk, chunk_rows
+from meander.spark.chunks import (
+    CHUNK_TYPE,
+    CLOSED,
+    ERROR,
+    PARTITION_SHIFT,
+    READ,
+    SEGMENTS,
+    TICK,
+    Chunk,
+    chunk_rows,
+)
 from meander.spark.ledger import WHOLE, Entry, Ledger, Segment
 from meander.spark.workers import settle_worker
 
@@ -173,8 +183,10 @@ class EdgeReader(DataSourceStreamReader):
                 ticks.append(Chunk(ERROR, "", 0, partition.error.encode()))
             yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
-        from meander.spark.reading import read_chunks
+        from meander.spark.reading import read_chunks, size_of
 
+        size = Chunk(READ, "", base, str(size_of(partition.segments)).encode())
+        yield chunk_rows([size], self.intake.cell)
         for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
             yield chunk_rows([chunk._replace(place=count)], self.intake.cell)
         settle_worker()

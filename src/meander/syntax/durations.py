@@ -64,11 +64,29 @@ def parse_duration(text: str, unit: str = "s") -> int:
     return int(amount)
 
 
+def parse_max_jump(value: int | str | None, unit: str = "s") -> int | None:
+    """The option `--max-jump` in the stream's unit, a duration above zero."""
+    jump = parse_duration(value, unit) if isinstance(value, str) else value
+    if jump is not None and jump < 1:
+        raise ArgumentError(
+            f"invalid --max-jump: {value}",
+            hint="write a duration longer than any pause of the stream, such as 7d",
+        )
+    return jump
+
+
 def format_duration(amount: int, unit: str = "s") -> str:
     """The duration in the largest unit of which it is a whole number: 86400 s is 1d; `parse_duration` reads it."""
     micros = amount * _SIZES[unit]
     size = max((size for size in _MICROSECONDS if micros % size == 0), default=1) if amount else _SIZES[unit]
     return f"{micros // size}{_MICROSECONDS[size][0]}"
+
+
+def about_duration(amount: int, unit: str = "s") -> str:
+    """The duration in the largest unit up to days of which it has at least one, without the rest: 100000 s is 1d."""
+    micros = amount * _SIZES[unit]
+    size = max((size for size in _MICROSECONDS if size <= min(micros, _SIZES["d"])), default=_SIZES[unit])
+    return f"{micros // size:,}{_MICROSECONDS[size][0]}"
 
 
 def _nearest_unit(name: str) -> str:

@@ -1,0 +1,175 @@
+"""What became of a run's input: how much was used, how much was not, and the first example of each reason.
+
+Both runners keep a `Tally`, and both end with the same `summary` of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from meander.dataflow.edges import Reason, Reject
+from meander.dataflow.ingest import SUSPICIOUS_WINDOWS, Jump
+from meander.dataflow.state import format_bytes
+from meander.errors import InputError
+from meander.syntax.durations import about_duration
+
+READABLE = (Reason.TOO_LATE, Reason.JUMPS_AHEAD)
+"""The reasons for which an edge that could be read is not used."""
+
+WIDEST_TEXT = 120
+FARTHEST_START = 1 << 30
+"""Lines before a byte further into a file than this are not counted for a message."""
+
+TIMES = "times are integers, zero or more, in the unit that --time-unit names"
+HINTS = {
+    Reason.TOO_LATE: "--lateness DUR accepts edges that arrive up to DUR after a newer one; if the newer one's time "
+    "is wrong, --max-jump DUR rejects that one instead",
+    Reason.JUMPS_AHEAD: "a longer --max-jump accepts it; --time-unit is s, ms or us",
+    Reason.NOT_INTEGER: TIMES,
+    Reason.NEGATIVE: TIMES,
+    Reason.OUT_OF_RANGE: TIMES,
+    Reason.BAD_OP: "op is + or -",
+    Reason.BAD_VERTEX: "a vertex is a string or a 64-bit integer",
+    Reason.BAD_LABEL: "a label is a string",
+    Reason.NOT_UTF8: "text has to be UTF-8",
+}
+ROWS = {
+    ".tsv": "a line of a .tsv file is src, label, trg, ts and perhaps op, with a tab between",
+    ".csv": "a line of a .csv file has a field for each column of the header, with a comma between",
+    ".jsonl": 'a line of a .jsonl file is an object such as {"src": "a", "label": "knows", "trg": "b", "ts": 1}',
+}
+
+
+@dataclass
+class Tally:
+    """Counts of a run. `edges` are those that could be read, late ones and those that jump ahead included."""
+
+    edges: int = 0
+    answers: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, Reject] = field(default_factory=dict)
+
+    @property
+    def late(self) -> int:
+        return self.reasons.get(Reason.TOO_LATE, 0)
+
+    @property
+    def rejected(self) -> int:
+        """Rows that could not be used for another reason than that they were late."""
+        return sum(self.reasons.values()) - self.late
+
+    @property
+    def rows(self) -> int:
+        """All input, usable or not."""
+        return self.edges + sum(count for reason, count in self.reasons.items() if reason not in READABLE)
+
+    @property
+    def used(self) -> int:
+        return self.rows - sum(self.reasons.values())
+
+    def add_rejects(self, rejects: Sequence[Reject]) -> None:
+        for reason, count in Counter(one.reason for one in rejects).items():
+            self.add_reason(next(one for one in rejects if one.reason == reason), count)
+
+    def add_reason(self, first: Reject, count: int) -> None:
+        """Count rejects of one reason, of which the first is given."""
+        self.reasons[first.reason] = self.reasons.get(first.reason, 0) + count
+        self.examples.setdefault(first.reason, first)
+
+    def check_used(self) -> None:
+        """Raise an error if there was input and nothing of it could be used."""
+        if self.rows and not self.used:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+            raise InputError(f"no row of the input could be used: {reasons}")
+
+
+def summary(
+    tally: Tally, seconds: float, state_bytes: int, *, resumed: bool = False, rejects_kept: bool = False
+) -> list[str]:
+    """The lines with which a run ends: the first example of each reason and what helps, then the figures."""
+    lines = []
+    for reason, first in tally.examples.items():
+        count = tally.reasons[reason]
+        which = "the first in " if count > 1 else "in "
+        noun = counted(count, "edge" if reason in READABLE else "row")
+        lines.append(f"{reason}: {noun}, {which}{place_of(first)}: {printable(first.text)}")
+        hint = hint_for(first)
+        lines += [f"hint: {hint}"] if hint else []
+    if tally.examples and not rejects_kept:
+        lines.append("hint: --rejects FILE.jsonl keeps all of them, each with its reason and its text")
+    since = "since this run resumed: " if resumed else ""
+    return [*lines, since + figures_line(tally, seconds, state_bytes)]
+
+
+def figures_line(tally: Tally, seconds: float, state_bytes: int) -> str:
+    rate = round(tally.edges / max(seconds, 1e-9))
+    per_second = f" ({rate:,}/s)" if rate else ""
+    return (
+        f"{counted(tally.edges, 'edge')}{per_second}, {tally.late:,} late, {tally.rejected:,} rejected, "
+        f"{counted(tally.answers, 'answer')}, {format_bytes(state_bytes)} of state, {seconds:.1f} s"
+    )
+
+
+def jump_message(jump: Jump, unit: str) -> str:
+    """The warning about a time that is suspiciously far ahead."""
+    return (
+        f"the time of stream {jump.edge.stream} jumps from {jump.before} to {jump.ts}, "
+        f"{about_duration(jump.ts - jump.before, unit)} and more than {SUSPICIOUS_WINDOWS:,} windows ahead, in "
+        f"{place_of(jump.edge)}: {printable(jump.edge.text)}\n"
+        "hint: edges of earlier times are too late from here on; --max-jump DUR rejects an edge that is further ahead"
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """The number with its noun: 1 edge, 2,000 edges."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def hint_for(reject: Reject) -> str:
+    """What helps against rejects such as this one."""
+    if reject.reason not in (Reason.MISSING, Reason.UNPARSABLE):
+        return HINTS.get(reject.reason, "")
+    ending = Path(reject.path.removesuffix(".gz")).suffix
+    return ROWS.get(ending, "an edge has src, label, trg, ts and perhaps op")
+
+
+def place_of(reject: Reject) -> str:
+    """Where the row is, as exactly as it is known."""
+    if not reject.line:
+        return f"stream {reject.stream}"
+    if not reject.path:
+        return f"row {reject.line:,} of stream {reject.stream}"
+    if reject.path.endswith(".parquet"):
+        return f"row {reject.line:,} of {reject.path}"
+    before = lines_before(reject.path, reject.start)
+    if before is None:
+        return f"line {reject.line:,} after byte {reject.start} of {reject.path}"
+    return f"line {before + reject.line:,} of {reject.path}"
+
+
+def lines_before(path: str, start: int) -> int | None:
+    """How many lines of a file end before a byte; None if it is not worth counting, or the file is gone."""
+    if start > FARTHEST_START:
+        return None
+    lines = 0
+    if start == 0:
+        return lines
+    try:
+        with open(path, "rb") as file:
+            while start > 0 and (block := file.read(min(start, 1 << 20))):
+                lines += block.count(b"\n")
+                start -= len(block)
+    except OSError:
+        return None
+    return lines
+
+
+def printable(text: str) -> str:
+    """The text on one line: tabs and the like as escapes, and its end left out where it is long."""
+    shown = text if len(text) <= WIDEST_TEXT else text[:WIDEST_TEXT] + "…"
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in shown
+    )
