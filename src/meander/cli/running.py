@@ -60,13 +60,8 @@ def streams_read(query: RegularQuery) -> list[str]:
 
 def run_on_spark(request: Request) -> None:
     """Answer the query on a local Spark, or on the one that `spark-submit` gives."""
-    from meander.dataflow.files import input_files
     from meander.spark.session import Session
 
-    for path in request.streams.values():
-        # Known before Spark starts; a folder that is followed may fill later.
-        if "://" not in path and not (request.follow and Path(path).is_dir()):
-            input_files(path)
     _announce_compilation()
     session = Session(time_unit=request.time_unit)
     for name, path in request.streams.items():
@@ -105,7 +100,7 @@ def run_on_spark(request: Request) -> None:
         if isinstance(error, KeyboardInterrupt):
             progress.finish()
             if request.checkpoint is not None:
-                print_note("stopped; the same command goes on from here")
+                raise KeyboardInterrupt("stopped; the same command resumes from here") from None
         raise
     progress.finish()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from meander.errors import ArgumentError
+from meander.errors import ArgumentError, MeanderError
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 """The newest connector that is published; it works with the Spark that Meander uses."""
 
 JARS = "MEANDER_KAFKA_JARS"
 """The environment's name for a folder that has the connector's jars."""
+
+REACH = 5.0
+"""How many seconds a broker has to accept a connection."""
 
 PLACE = re.compile(r"kafka://([^/\s]+)/([\w.\-]+)")
 
@@ -33,8 +37,27 @@ def parse_place(place: str) -> tuple[str, str]:
     """The servers and the topic of `kafka://host:port[,host:port]/topic`."""
     found = PLACE.fullmatch(place)
     if found is None:
-        raise ArgumentError(f"{place} is no place in Kafka\nhint: kafka://host:port/topic")
+        raise ArgumentError(f"{place} is no place in Kafka", hint="write kafka://host:port/topic")
     return found.group(1), found.group(2)
+
+
+def check_broker(place: str, kind: type[MeanderError]) -> None:
+    """Refuse a topic none of whose brokers can be reached: Kafka's own client would try for minutes, in silence."""
+    servers, topic = parse_place(place)
+    reasons = []
+    for server in servers.split(","):
+        host, _, port = server.rpartition(":")
+        if not host or not port.isdigit():
+            raise ArgumentError(f"{place}: {server} has no port", hint="write kafka://host:port/topic")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=REACH).close()
+            return
+        except (OSError, OverflowError) as error:
+            reasons.append(f"{server} ({getattr(error, 'strerror', None) or error})")
+    raise kind(
+        f"no Kafka broker can be reached for the topic {topic}: {', '.join(reasons)}",
+        hint="check that the broker runs, and that its host and port can be reached from here",
+    )
 
 
 def connector_settings() -> dict[str, str]:
@@ -70,6 +93,6 @@ def kafka_writer(place: str) -> Callable[[DataFrame, int], Any]:
 
 def missing_connector() -> ArgumentError:
     return ArgumentError(
-        "Spark has no connector for Kafka\n"
-        f"hint: start Spark with --packages {CONNECTOR}, or set {JARS} to a folder with its jars"
+        "Spark has no connector for Kafka",
+        hint=f"start Spark with --packages {CONNECTOR}, or set {JARS} to a folder with its jars",
     )

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
@@ -28,17 +27,17 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQueryManager
 
-from meander import errors
 from meander.dataflow.edges import INFINITY
+from meander.dataflow.sinks import unwritable, writing
 from meander.errors import ArgumentError, InputError, MeanderError, MemoryBudgetError
 from meander.spark.cells import Job
 from meander.spark.chunks import ANSWERS, ERROR, FIGURES, FULL, REJECTS, SPOOLED
+from meander.spark.failures import translate_error
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
 from meander.spark.sinks import Rejects, Sink
 from meander.spark.spool import contents, empty_spool
 
-RAISED = re.compile(r"meander\.errors\.(\w+): (.*?)(?:\n\s*SQLSTATE|\n\n|\n\tat |\Z)", re.DOTALL)
 KEPT = 100
 
 
@@ -145,8 +144,8 @@ class Run:
         self._ended_file = checkpoint / "meander" / "ended"
         if self._ended_file.exists():
             self._ended.set()
-        self._error: MeanderError | None = None
-        self._level: Any = None  # of Spark's log, where it was told to be quiet
+        self._error: Exception | None = None
+        self._stopping = False
         self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
         empty_spool(job.spool)
         writer = frame.writeStream.foreachBatch(self._take).option(
@@ -169,14 +168,14 @@ class Run:
     def wait(self, timeout: float | None = None) -> bool:
         """Until bounded input has ended, the run is stopped or fails; False if `timeout` seconds passed first."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._ended.wait(0.02):
-            if not self.query.isActive:
-                self._raise()
-                return True
-            if deadline is not None and time.monotonic() > deadline:
-                return False
-        # The last batch is committed before the query is stopped, so that a restart finds it done.
         with self._errors():
+            while not self._ended.wait(0.02):
+                if not self.query.isActive:
+                    self._raise()
+                    return True
+                if deadline is not None and time.monotonic() > deadline:
+                    return False
+            # The last batch is committed before the query is stopped, so that a restart finds it done.
             self.query.processAllAvailable()
         self.stop()
         if self._error is not None:
@@ -205,15 +204,24 @@ class Run:
         self.wait()
 
     def stop(self) -> None:
-        self.query.stop()
-        if self._level is not None:
-            log_level(self.spark, self._level)
-            self._level = None
+        self._stopping = True
+        # Without Java there is nothing left to stop.
+        with contextlib.suppress(Py4JNetworkError, ConnectionError):
+            self.query.stop()
         if self._metrics is not None:
             self._metrics.close()
 
     def _take(self, outputs: DataFrame, batch: int) -> None:
-        """The output of one batch to the sinks."""
+        """The output of one batch to the sinks; the batch does not count as done where that fails."""
+        try:
+            self._write(outputs, batch)
+        except Exception as error:
+            # What Spark makes of it is text. What a batch says that is being stopped is of no interest.
+            if self._error is None and not self._stopping:
+                self._error = error if isinstance(error, BrokenPipeError) else self._translate(error)
+            raise
+
+    def _write(self, outputs: DataFrame, batch: int) -> None:
         begun = time.perf_counter()
         by_spark = {name: sink for name, sink in self.sinks.items() if isinstance(sink, SparkSink)}
         if by_spark:
@@ -221,10 +229,7 @@ class Run:
         rows = outputs.collect()
         full = [bytes(row.data).decode() for row in rows if row.kind == FULL]
         if full:
-            # The batch must not count as done; what Spark would say of that is said by the error itself.
-            self._error = MemoryBudgetError(full[0])
-            self._level = log_level(self.spark, "OFF")
-            raise self._error
+            raise MemoryBudgetError(full[0])
         try:
             for name, by_format in by_spark.items():
                 by_format.write(outputs, name, batch)
@@ -269,40 +274,26 @@ class Run:
             hook(figures)
 
     @contextlib.contextmanager
-    def _errors(self) -> Any:
+    def _errors(self) -> Iterator[None]:
+        """What Spark raises within, as the error that a batch has ended with or that it means."""
         try:
             yield
-        except StreamingQueryException as error:
-            raise (self._error or translate_error(error)) from None
+        except MeanderError:
+            raise
+        except Exception as error:
+            raise (self._error or self._translate(error)) from None
+
+    def _translate(self, error: Exception) -> MeanderError:
+        meant = translate_error(error, [self.checkpoint])
+        meant.__cause__ = error
+        return meant
 
     def _raise(self) -> None:
         if self._error is not None:
             raise self._error
         error = self.query.exception()
         if error is not None:
-            raise translate_error(error)
-
-
-def log_level(spark: SparkSession, level: str) -> str:
-    """Set from which level on Spark's log speaks of streaming queries; what it was."""
-    log4j: Any = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
-    name = "org.apache.spark.sql.execution.streaming"
-    before = str(log4j.LogManager.getLogger(name).getLevel())
-    log4j.core.config.Configurator.setLevel(name, log4j.Level.toLevel(level))
-    return before
-
-
-def translate_error(error: Exception) -> MeanderError:
-    """The error that a worker raised on purpose, or what Spark says, in its first line."""
-    text = str(error)
-    found = RAISED.search(text)
-    kind = getattr(errors, found.group(1), None) if found is not None else None
-    if found is not None and kind is not None:
-        message, _, hint = found.group(2).strip().partition("\nhint: ")
-        made: MeanderError = kind(message, hint=hint)
-        return made
-    causes = [line for line in text.splitlines() if line.strip()]
-    return MeanderError(f"the Spark query failed: {causes[0] if causes else type(error).__name__}")
+            raise self._translate(error)
 
 
 class Metrics(StreamingQueryListener):
@@ -314,10 +305,9 @@ class Metrics(StreamingQueryListener):
         self._lock = threading.Lock()
         self._waiting: dict[int, dict[str, Any]] = {}
         self._query = ""
-        try:
+        self._error: MeanderError | None = None
+        with writing(path, ArgumentError):
             self._file: TextIO = open(path, "a", encoding="utf-8")  # noqa: SIM115
-        except OSError as error:
-            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
         streams.addListener(self)
 
     def watch(self, query: str) -> None:
@@ -352,7 +342,7 @@ class Metrics(StreamingQueryListener):
         pass
 
     def close(self) -> None:
-        """Write what Spark has said nothing of yet, after giving it a moment."""
+        """Write what Spark has said nothing of yet, after giving it a moment; raise where metrics were lost."""
         deadline = time.monotonic() + 2
         while self._waiting and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -361,10 +351,25 @@ class Metrics(StreamingQueryListener):
                 self._write(figures)
             self._waiting.clear()
             if not self._file.closed:
-                self._file.close()
-                self.streams.removeListener(self)
+                self._close()
+                with contextlib.suppress(Py4JNetworkError, ConnectionError):
+                    self.streams.removeListener(self)
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _close(self) -> None:
+        try:
+            self._file.close()
+        except OSError as error:
+            self._error = self._error or unwritable(self.path, error)
 
     def _write(self, figures: dict[str, Any]) -> None:
-        if not self._file.closed:
+        """A line, unless an earlier one could not be written: answers go on without metrics, and then it is said."""
+        if self._error is not None or self._file.closed:
+            return
+        try:
             self._file.write(json.dumps(figures) + "\n")
             self._file.flush()
+        except OSError as error:
+            self._error = unwritable(self.path, error)

@@ -23,7 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from meander.dataflow.answers import INTEGERS
-from meander.errors import ArgumentError, StateError
+from meander.dataflow.files import local_path
+from meander.dataflow.sinks import unwritable, writing
+from meander.errors import ArgumentError, MeanderError, StateError
 from meander.spark.codec import decode_rejects
 from meander.spark.formats import ARROW, JSONL, Part, decode_table
 from meander.spark.ledger import write_atomically
@@ -63,11 +65,9 @@ class LineFile:
                     "hint: put the file back as it was, or start again with a new checkpoint"
                 )
         else:
-            try:
+            with writing(path, ArgumentError):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(b"")
-            except OSError as error:
-                raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
 
     def write(self, batch: int, parts: Sequence[Part]) -> None:
         if batch < self.batch:
@@ -75,19 +75,28 @@ class LineFile:
         if batch == self.batch:
             self._note(batch - 1, self.before)
         self.before = self.length
-        with open(self.path, "r+b") as file:
+        with writing(self.path), open(self.path, "r+b") as file:
             file.truncate(self.length)
             file.seek(self.length)
-            if self.path.suffix == ".gz" and parts:
-                # A gzip file may have many members, one after the other.
-                with gzip.GzipFile(fileobj=file, mode="wb") as packed:
-                    copy_parts(parts, packed)
-            else:
-                copy_parts(parts, file)
-            file.flush()
-            end = file.tell()
-            os.fsync(file.fileno())
+            try:
+                end = self._append(file, parts)
+            except OSError:
+                # Nothing of a batch that does not fit is left, so that the file has whole lines.
+                os.ftruncate(file.fileno(), self.length)
+                raise
         self._note(batch, end)
+
+    def _append(self, file: IO[bytes], parts: Sequence[Part]) -> int:
+        """Write the parts to the disk; where they end."""
+        if self.path.suffix == ".gz" and parts:
+            # A gzip file may have many members, one after the other.
+            with gzip.GzipFile(fileobj=file, mode="wb") as packed:
+                copy_parts(parts, packed)
+        else:
+            copy_parts(parts, file)
+        file.flush()
+        os.fsync(file.fileno())
+        return file.tell()
 
     def _note(self, batch: int, length: int) -> None:
         self.batch, self.length = batch, length
@@ -104,8 +113,13 @@ class StandardOutput:
     how = JSONL
 
     def write(self, batch: int, parts: Sequence[Part]) -> None:
-        copy_parts(parts, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        try:
+            copy_parts(parts, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise unwritable("standard output", error) from None
 
     def finish(self) -> None:
         pass
@@ -118,10 +132,8 @@ class Folder:
 
     def __init__(self, path: Path, record: Path) -> None:
         self.path = path
-        try:
+        with writing(path, ArgumentError):
             path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
         if not record.exists() and any(path.glob("part-*.parquet")):
             raise ArgumentError(
                 f"the folder {path} has answers already", hint="empty it, or name another one"
@@ -133,9 +145,7 @@ class Folder:
         if not parts:
             path.unlink(missing_ok=True)
             return
-        draft = path.with_name(f".{path.name}")
-        pq.write_table(one_table([decode_table(part) for part in parts]), draft)
-        draft.replace(path)
+        write_parquet(one_table([decode_table(part) for part in parts]), path)
 
     def finish(self) -> None:
         pass
@@ -162,9 +172,7 @@ class ParquetFile:
             return
         files = sorted(self.parts.path.glob("part-*.parquet"))
         table = one_table([pq.read_table(one) for one in files]) if files else self.empty.empty_table()
-        draft = self.path.with_name(f".{self.path.name}")
-        pq.write_table(table, draft)
-        draft.replace(self.path)
+        write_parquet(table, self.path)
         shutil.rmtree(self.parts.path, ignore_errors=True)
 
 
@@ -214,6 +222,18 @@ def copy_parts(parts: Sequence[Part], to: IO[bytes] | gzip.GzipFile) -> None:
             to.write(part)
 
 
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """The table as a file that is there whole, or not at all."""
+    draft = path.with_name(f".{path.name}")
+    try:
+        with writing(path):
+            pq.write_table(table, draft)
+            draft.replace(path)
+    except MeanderError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
 def one_table(tables: Sequence[pa.Table]) -> pa.Table:
     """All rows in one table; where some have integer vertices and others strings, all are strings."""
     if len({table.schema for table in tables}) > 1:
@@ -231,7 +251,7 @@ def open_sink(place: str, record: Path, *, bounded: bool, empty: pa.Schema) -> S
     """The sink that a path means, by its ending."""
     if place == "-":
         return StandardOutput()
-    path = Path(place)
+    path = local_path(place, "answers")
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ArgumentError(
             f"{place} is a pipe or a device: after a restart what was written to it could not be taken back\n"
