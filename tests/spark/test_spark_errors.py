@@ -217,14 +217,17 @@ def test_a_run_whose_java_process_is_killed_says_so_and_resumes(tmp_path):
     write_tsv(tmp_path / "in" / "0.tsv", rows)
     out, options = tmp_path / "out.jsonl", ["--checkpoint", str(tmp_path / "checkpoint")]
     run = command(tmp_path, "--out", str(out), "--follow", *options)
-    deadline = time.monotonic() + 300
-    while not out.exists() or not out.stat().st_size:
-        assert run.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    java = [one for one in descendants(run.pid) if Path(f"/proc/{one}/comm").read_text() == "java\n"]
-    os.kill(java[0], signal.SIGKILL)
-    _, said = run.communicate(timeout=300)
+    try:
+        deadline = time.monotonic() + 300
+        while not out.exists() or not out.stat().st_size:
+            assert run.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        java = next(one for one in descendants(run.pid) if "java" in one[2].split()[0])
+        os.kill(java[0], signal.SIGKILL)
+        _, said = run.communicate(timeout=300)
+    finally:
+        run.kill()
     assert (run.returncode, said) == (
         1,
         "error: Spark's Java process was killed (SIGKILL)\n"

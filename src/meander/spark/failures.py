@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+
 from meander import errors
 from meander.errors import ArgumentError, InputError, MeanderError, OutputError, SparkError
 from meander.spark.launching import held_lines, how_java_ended
@@ -49,7 +51,7 @@ FAILURES = (
         f"free some space, or use another disk; {RESUME}",
     ),
     Failure(
-        r"\A(py4j\.protocol\.Py4JNetworkError|builtins\.Connection\w+Error)|Answer from Java side is empty",
+        r"\A(py4j\.protocol\.Py4J(Network)?Error|builtins\.Connection\w+Error)",
         SparkError,
         "Spark's Java process {java}",
         f"a process that was killed may have used more memory than there is; {RESUME}",
@@ -139,6 +141,16 @@ def translated(*paths: Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise translate_error(error, paths) from error
+
+
+@contextmanager
+def java_may_have_ended() -> Iterator[None]:
+    """What is done within, when a run ends, is not needed where Java has ended first."""
+    try:
+        yield
+    except (Py4JError, ConnectionError):
+        if how_java_ended() is None:
+            raise
 
 
 def essence(error: BaseException) -> str:

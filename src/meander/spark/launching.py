@@ -7,6 +7,7 @@ own error says in a sentence what they say in a hundred lines. `MEANDER_DEBUG=1`
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -71,8 +72,13 @@ def start_context(conf: SparkConf) -> None:
     gateway_module.Popen = popen
     try:
         gateway = gateway_module.launch_gateway(conf, {"stderr": stderr})
-        SparkContext(conf=conf, gateway=gateway)
+        context: Any = SparkContext(conf=conf, gateway=gateway)
         started.set()
+        if not os.environ.get("MEANDER_DEBUG"):
+            # When Java is gone, Spark's Python side would print a stack for each of its connections.
+            context._accumulatorServer.handle_error = lambda request, address: None
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)
+            logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     except BaseException as error:
         os.close(stderr)
         stderr = -1

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
@@ -32,7 +31,7 @@ from meander.dataflow.sinks import unwritable, writing
 from meander.errors import ArgumentError, InputError, MeanderError, MemoryBudgetError
 from meander.spark.cells import Job
 from meander.spark.chunks import ANSWERS, ERROR, FIGURES, FULL, REJECTS, SPOOLED
-from meander.spark.failures import translate_error
+from meander.spark.failures import java_may_have_ended, translate_error
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
 from meander.spark.sinks import Rejects, Sink
@@ -205,8 +204,7 @@ class Run:
 
     def stop(self) -> None:
         self._stopping = True
-        # Without Java there is nothing left to stop.
-        with contextlib.suppress(Py4JNetworkError, ConnectionError):
+        with java_may_have_ended():
             self.query.stop()
         if self._metrics is not None:
             self._metrics.close()
@@ -352,7 +350,7 @@ class Metrics(StreamingQueryListener):
             self._waiting.clear()
             if not self._file.closed:
                 self._close()
-                with contextlib.suppress(Py4JNetworkError, ConnectionError):
+                with java_may_have_ended():
                     self.streams.removeListener(self)
         if self._error is not None:
             error, self._error = self._error, None

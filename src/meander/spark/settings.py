@@ -7,7 +7,6 @@ chosen, and is refused where a choice is in the way, with the name of the settin
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 
@@ -67,7 +66,6 @@ def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str)
     chosen = LOCAL_SETTINGS | {"spark.driver.memory": memory}
     chosen |= {name.replace("__", "."): value for name, value in settings.items()}
     conf = SparkConf().setMaster(master).setAppName("meander").setAll(list(chosen.items()))
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     with translated():
         start_context(conf)
         return SparkSession.builder.config(conf=conf).getOrCreate()
