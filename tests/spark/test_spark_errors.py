@@ -138,9 +138,13 @@ def test_the_supported_version_is_the_one_that_is_required():
 def test_what_is_no_session_of_this_process_is_refused():
     with pytest.raises(ArgumentError, match=r"'local\[2\]' is not a SparkSession\nhint: Session\(\) starts"):
         Session("local[2]")
-    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+    remote = type("OfConnect", (), {"__module__": "pyspark.sql.connect.session"})
     with pytest.raises(ArgumentError, match="Meander does not run on Spark Connect yet"):
         Session(remote())
+    with pytest.raises(ArgumentError, match="Meander does not run on Spark Connect yet"):
+        Session().stream("s", remote())
+    with pytest.raises(ArgumentError, match=r"the stream s is \[\]\nhint: give a DataFrame, a path"):
+        Session().stream("s", [])
 
 
 @pytest.mark.spark

@@ -8,6 +8,7 @@ batch may be there twice, as Kafka's sink in Spark promises no more.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import socket
@@ -15,11 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from meander.errors import ArgumentError, MeanderError
+from meander.errors import ArgumentError, InputError, MeanderError
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 """The newest connector that is published; it works with the Spark that Meander uses."""
@@ -29,6 +31,9 @@ JARS = "MEANDER_KAFKA_JARS"
 
 REACH = 5.0
 """How many seconds a broker has to accept a connection."""
+
+ANSWER = "20000"
+"""How many milliseconds a broker has to list its topics."""
 
 PLACE = re.compile(r"kafka://([^/\s]+)/([\w.\-]+)")
 
@@ -60,6 +65,30 @@ def check_broker(place: str, kind: type[MeanderError]) -> None:
     )
 
 
+def check_topic(spark: SparkSession, place: str) -> None:
+    """Refuse a topic that does not exist: Kafka would create an empty one, or wait for it in silence."""
+    servers, topic = parse_place(place)
+    jvm: Any = spark.sparkContext._jvm
+    admin = jvm.org.apache.kafka.clients.admin.AdminClient
+    if not isinstance(admin, JavaClass):
+        return  # the connector's classes cannot be seen from here
+    settings = jvm.java.util.Properties()
+    settings.put("bootstrap.servers", servers)
+    settings.put("default.api.timeout.ms", ANSWER)
+    settings.put("request.timeout.ms", ANSWER)
+    client = admin.create(settings)
+    try:
+        topics = sorted(str(name) for name in client.listTopics().names().get())
+    finally:
+        client.close()
+    if topic not in topics:
+        existing = difflib.get_close_matches(topic, topics, n=5, cutoff=0.0)
+        raise InputError(
+            f"Kafka at {servers} has no topic {topic}: it has {', '.join(existing) or 'none'}",
+            hint="create the topic, or check its name",
+        )
+
+
 def connector_settings() -> dict[str, str]:
     """Settings that give a local Spark the connector: the jars of a folder, or what Spark fetches by itself."""
     folder = os.environ.get(JARS)
@@ -74,9 +103,11 @@ def kafka_frame(spark: SparkSession, place: str) -> DataFrame:
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
     reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
     try:
-        return reader.load().select(F.col("value"))
+        frame = reader.load().select(F.col("value"))
     except AnalysisException as error:
         raise missing_connector() from error
+    check_topic(spark, place)
+    return frame
 
 
 def kafka_writer(place: str) -> Callable[[DataFrame, int], Any]:

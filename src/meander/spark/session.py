@@ -48,7 +48,7 @@ from meander.spark.kafka import check_broker, connector_settings, kafka_frame
 from meander.spark.ledger import Ledger
 from meander.spark.pools import Pool
 from meander.spark.runs import Run, SparkSink, check_format
-from meander.spark.settings import PARTITIONS, local_spark, prepare_session
+from meander.spark.settings import PARTITIONS, local_spark, prepare_session, refuse_connect
 from meander.spark.sinks import Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
 from meander.syntax import parse
@@ -190,6 +190,12 @@ class Session:
                 local_path(place, "stream")
             self.sources[name] = Source(place=place)
         else:
+            refuse_connect(source)
+            if not isinstance(source, DataFrame):
+                raise ArgumentError(
+                    f"the stream {name} is {source!r}",
+                    hint="give a DataFrame, a path, or kafka://host:port/topic",
+                )
             self.sources[name] = Source(frame=source, columns=dict(columns or {}))
 
     def query(self, text: str, name: str | None = None, *, plan: int | None = None) -> Query:

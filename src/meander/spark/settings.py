@@ -76,8 +76,7 @@ def prepare_session(spark: object) -> None:
 
     A setting that the user has not chosen, and that Spark lets change while it runs, is set here.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise no_connect()
+    refuse_connect(spark)
     if not isinstance(spark, SparkSession):
         raise ArgumentError(f"{spark!r} is not a SparkSession", hint="Session() starts a local Spark")
     home = os.environ.get("SPARK_HOME")
@@ -96,6 +95,12 @@ def prepare_session(spark: object) -> None:
         if (context.master or "").startswith("local[") and not chosen_python(spark):
             # Without a choice Spark takes `python3` from PATH, which is not the one of this environment as a rule.
             context.pythonExec = sys.executable
+
+
+def refuse_connect(given: object) -> None:
+    """Refuse a session or DataFrame of Spark Connect."""
+    if type(given).__module__.startswith("pyspark.sql.connect"):
+        raise no_connect()
 
 
 def no_connect() -> ArgumentError:
