@@ -162,16 +162,16 @@ def test_a_session_without_the_state_store_gets_it_and_one_with_another_is_told_
     )
 
 
-def start(spark, stream, checkpoint, out):
+def start(spark, stream, checkpoint, out, metrics=None):
     session = Session(spark)
     session.stream("s", stream)
     session.query(CLOSURE, "q")
-    return session.start(str(checkpoint), {"q": str(out)}, follow=False, batch_rows=1000)
+    return session.start(str(checkpoint), {"q": str(out)}, metrics=metrics, follow=False, batch_rows=1000)
 
 
 @pytest.mark.spark
 def test_a_disk_that_fills_ends_a_run_which_resumes_when_there_is_space(spark, tmp_path, small_disk):
-    """First the disk of the answers, then that of the checkpoint."""
+    """First the disk of the answers, then that of the checkpoint; metrics that are lost do not cost answers."""
     rows = generate(51, 4000)
     write_tsv(tmp_path / "in.tsv", rows)
     small_disk.grow("100k")
@@ -197,7 +197,9 @@ def test_a_disk_that_fills_ends_a_run_which_resumes_when_there_is_space(spark, t
         f"hint: free some space, or use another disk; {RESUMES}"
     )
     small_disk.grow("100m")
-    assert start(spark, str(tmp_path / "in.tsv"), checkpoint, out).wait(300)
+    run = start(spark, str(tmp_path / "in.tsv"), checkpoint, out, metrics="/dev/full")
+    with pytest.raises(OutputError, match="/dev/full cannot be written: No space left on device"):
+        run.wait(300)
     assert_undisturbed(read_records(out), CLOSURE, rows)
 
 

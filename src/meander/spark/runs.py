@@ -184,6 +184,8 @@ class Run:
                 sink.finish()
         if self.rejects is not None:
             self.rejects.finish()
+        if self._metrics is not None and self._metrics.error is not None:
+            raise self._metrics.error
         return True
 
     def process_available(self) -> None:
@@ -303,7 +305,7 @@ class Metrics(StreamingQueryListener):
         self._lock = threading.Lock()
         self._waiting: dict[int, dict[str, Any]] = {}
         self._query = ""
-        self._error: MeanderError | None = None
+        self.error: MeanderError | None = None
         with writing(path, ArgumentError):
             self._file: TextIO = open(path, "a", encoding="utf-8")  # noqa: SIM115
         streams.addListener(self)
@@ -340,7 +342,7 @@ class Metrics(StreamingQueryListener):
         pass
 
     def close(self) -> None:
-        """Write what Spark has said nothing of yet, after giving it a moment; raise where metrics were lost."""
+        """Write what Spark has said nothing of yet, after giving it a moment."""
         deadline = time.monotonic() + 2
         while self._waiting and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -352,22 +354,19 @@ class Metrics(StreamingQueryListener):
                 self._close()
                 with java_may_have_ended():
                     self.streams.removeListener(self)
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
 
     def _close(self) -> None:
         try:
             self._file.close()
         except OSError as error:
-            self._error = self._error or unwritable(self.path, error)
+            self.error = self.error or unwritable(self.path, error)
 
     def _write(self, figures: dict[str, Any]) -> None:
         """A line, unless an earlier one could not be written: answers go on without metrics, and then it is said."""
-        if self._error is not None or self._file.closed:
+        if self.error is not None or self._file.closed:
             return
         try:
             self._file.write(json.dumps(figures) + "\n")
             self._file.flush()
         except OSError as error:
-            self._error = unwritable(self.path, error)
+            self.error = unwritable(self.path, error)

@@ -257,6 +257,8 @@ class Session:
         self._check_places(staged.streams, places, follow)
         if metrics is not None:
             local_path(metrics, "metrics")
+        if rejects is not None:
+            local_path(str(rejects), "rejects")
         if checkpoint is not None:
             place = local_path(checkpoint, "checkpoint")
         else:
@@ -293,7 +295,6 @@ class Session:
             opened[query.name] = self._sink(query, given, own, physical, asked, follow)
         reject_sink = None
         if rejects is not None:
-            local_path(str(rejects), "rejects")
             lines = open_sink(
                 str(rejects), own / "sinks" / "rejects.json", bounded=not follow, empty=pa.schema([])
             )
