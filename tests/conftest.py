@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from small_disk import SmallDisk
 
 # `make test` draws the same cases every time; the slow tests set `derandomize=False` and draw new ones.
 settings.register_profile("fixed", derandomize=True, database=None)
@@ -20,3 +24,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with tests on Spark come first: few and long, they would be what is waited for in the end."""
     on_spark = {item.path for item in items if item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in on_spark)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A disk of 2 MB at `tmp_path / "disk"`."""
+    disk = SmallDisk(tmp_path / "disk", "2m")
+    yield disk
+    disk.close()

@@ -75,6 +75,14 @@ class InputError(MeanderError):
     """A file or stream that cannot be read at all (a row that cannot be used is a reject, not an error)."""
 
 
+class OutputError(MeanderError):
+    """An output, a checkpoint or a temporary file that cannot be written."""
+
+
+class SparkError(MeanderError):
+    """Spark is missing, is not supported, does not start, or fails."""
+
+
 class StateError(MeanderError):
     """A snapshot or checkpoint that does not belong to this query, or cannot be read."""
 

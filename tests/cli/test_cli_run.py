@@ -216,20 +216,6 @@ def test_an_output_of_no_known_format_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("runner", ["local", "spark"])
-def test_a_missing_data_file_is_an_error_of_the_run(runner: str) -> None:
-    done = meander("run", ONE, "--stream", "nosuch.tsv", "--out", "-", "--runner", runner)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: nosuch.tsv does not exist")
-
-
-@pytest.mark.parametrize("runner", ["local", "spark"])
-def test_a_folder_without_files_is_an_error_of_the_run(tmp_path: Path, runner: str) -> None:
-    done = meander("run", ONE, "--stream", str(tmp_path), "--out", "-", "--runner", runner)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"error: the folder {tmp_path} has no files")
-
-
 def test_a_label_that_no_edge_has_is_pointed_out(tmp_path: Path) -> None:
     stream = tmp_path / "s.tsv"
     stream.write_text("x\tas\ty\t1\n")

@@ -204,7 +204,7 @@ def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
     )
-    assert run.stdout == f"MeanderError {path} cannot be written: File too large\n"
+    assert run.stdout == f"OutputError {path} cannot be written: File too large\n"
     lines = path.read_text().split("\n")
     assert lines.pop() == ""
     assert len(lines) == 3

@@ -7,6 +7,7 @@ from kafka_broker import Broker, NoKafka
 from test_spark_run import CLOSURE, generate, instants, read_lines
 
 import meander
+from meander.errors import InputError
 from meander.spark.kafka import parse_place
 from meander.spark.session import Session
 
@@ -65,6 +66,19 @@ def test_answers_to_a_topic(spark, broker, tmp_path):
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", f"127.0.0.1:{broker.port}")
     records = [json.loads(row.value) for row in reader.option("subscribe", "answers").load().collect()]
     assert instants(records) == instants(meander.run(CLOSURE, rows))
+
+
+def test_a_topic_that_does_not_exist_is_named_with_those_that_do(spark, broker, tmp_path):
+    send(spark, broker, "flows", generate(23, 1))
+    session = Session(spark)
+    session.stream("s", f"kafka://127.0.0.1:{broker.port}/flow")
+    session.query(CLOSURE, "q")
+    with pytest.raises(InputError) as refused:
+        session.start(str(tmp_path / "checkpoint"), {"q": str(tmp_path / "out.jsonl")})
+    assert refused.value.message.startswith(
+        f"Kafka at 127.0.0.1:{broker.port} has no topic flow: it has flows"
+    )
+    assert refused.value.hint == "create the topic, or check its name"
 
 
 def test_places_in_kafka_are_read_or_refused():

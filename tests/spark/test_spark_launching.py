@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from meander.spark.launching import pass_on
+from meander.spark.launching import held_lines, pass_on
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,25 @@ def test_noise_ends_here(line, capsys):
     assert capsys.readouterr().err == ""
 
 
+FAILURE = (
+    "26/11/15 12:49:05 ERROR Executor: Exception in task\n\tat org.apache.spark.X\n"
+    "meander.errors.OutputError: out.jsonl cannot be written\nhint: free some space\n"
+)
+
+
+def test_errors_of_sparks_log_are_held_for_the_error_that_sums_them_up(capsys):
+    pass_on(io.BytesIO(FAILURE.encode()))
+    assert capsys.readouterr().err == ""
+    assert "".join(held_lines()).endswith(FAILURE)
+
+
+def test_errors_of_sparks_log_are_shown_when_debugging(capsys, monkeypatch):
+    monkeypatch.setenv("MEANDER_DEBUG", "1")
+    pass_on(io.BytesIO(FAILURE.encode()))
+    assert capsys.readouterr().err == FAILURE
+
+
 def test_all_else_goes_on_as_it_is(capsys):
-    said = "26/11/15 12:49:05 ERROR Executor: Exception in task\n\tat org.apache.spark.X\nout of memory\n"
+    said = "out of memory\n"
     pass_on(io.BytesIO(said.encode()))
     assert capsys.readouterr().err == said

@@ -8,6 +8,7 @@ the command that needs it.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from meander.errors import MeanderError
@@ -28,8 +29,13 @@ def main() -> None:
         app(prog_name="meander")
     except MeanderError as error:
         _end(error)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except KeyboardInterrupt as stop:
+        _interrupted(stop)
+    except SystemExit as end:
+        interrupt = _interrupt_behind(end)
+        if interrupt is None:
+            raise
+        _interrupted(interrupt)
     except BrokenPipeError:
         # Whoever read the output has left: nothing more to say, and nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -40,6 +46,23 @@ def main() -> None:
         print(f"error: unexpected {type(error).__name__}: {error}", file=sys.stderr)
         print("hint: this is a fault of meander; MEANDER_DEBUG=1 shows where it happened", file=sys.stderr)
         sys.exit(1)
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interrupt that Typer has made an exit of, if it is one."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _interrupted(stop: KeyboardInterrupt) -> None:
+    """End after Ctrl-C, and leave no Java process behind; a second Ctrl-C changes nothing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print(str(stop) or "interrupted", file=sys.stderr)
+    launching = sys.modules.get("meander.spark.launching")
+    if launching is not None:
+        launching.end_java()
+    sys.exit(130)
 
 
 def _end(error: MeanderError) -> None:

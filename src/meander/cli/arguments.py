@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from meander.dataflow.files import is_kafka, local_path
 from meander.errors import ArgumentError, MeanderError
 from meander.syntax.durations import parse_duration, parse_size
 
@@ -92,6 +93,15 @@ def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[
             hint="add " + " ".join(f"--stream {name}=PATH" for name in missing),
         )
     return {name: paths[name] for name in needed}
+
+
+def check_streams(paths: Mapping[str, str]) -> None:
+    """Refuse a stream whose path does not exist."""
+    for name, path in paths.items():
+        if not is_kafka(path) and not local_path(path, "stream").exists():
+            raise ArgumentError(
+                f"{path} does not exist", hint=f"--stream {name}=PATH names a file or a folder"
+            )
 
 
 def keep_apart(option: str, output: str | None, inputs: Sequence[str]) -> None:

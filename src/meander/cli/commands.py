@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from meander.cli.arguments import (
+    check_streams,
     keep_apart,
     one_of,
     read_duration,
@@ -267,6 +268,7 @@ def run(
         follow=follow,
         overwrite=overwrite,
     )
+    check_streams(request.streams)
     read = [query, *request.streams.values()]
     keep_apart("--out", out, read)
     keep_apart("--rejects", rejects, [*read, out])

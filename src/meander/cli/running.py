@@ -63,12 +63,11 @@ def streams_read(query: RegularQuery) -> list[str]:
 
 def run_on_spark(request: Request) -> None:
     """Answer the query on a local Spark, or on the one that `spark-submit` gives."""
-    from meander.dataflow.files import input_files
+    from meander.dataflow.sources import check_source
 
     for path in request.streams.values():
-        # Known before Spark starts; a folder that is followed may fill later.
-        if "://" not in path and not (request.follow and Path(path).is_dir()):
-            input_files(path)
+        if not path.startswith("kafka://"):
+            check_source(path, follow=request.follow)
     print_note("starting Spark …")
     _announce_compilation()
     _point_out_extra_columns(request)
@@ -126,7 +125,7 @@ def run_on_spark(request: Request) -> None:
         if isinstance(error, KeyboardInterrupt):
             finish()
             if request.checkpoint is not None:
-                print_note("stopped; the same command goes on from here")
+                raise KeyboardInterrupt("stopped; the same command resumes from here") from None
         raise
     finish()
     run.tally.check_used()

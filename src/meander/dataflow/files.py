@@ -1,5 +1,8 @@
 """Files as bytes: which ones a path means, and reading them, compressed or not, to the point of damage.
 
+A path is one of the operating system's: `s3://…` and its like are refused here, for inputs and outputs alike, before
+a folder named `s3:` is created or searched for.
+
 Damage (a file that ends in the middle of its compressed data, or whose data contradict themselves) is not
 raised where it is met: the reader first hands out every byte that could be read, then keeps the error in
 `error`. So what stood before the damage is used, and the run still ends with that error.
@@ -7,14 +10,35 @@ raised where it is met: the reader first hands out every byte that could be read
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable
+from os import PathLike, fspath
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 from meander.errors import ArgumentError, InputError
 
 ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz")
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):/")
+DISK = "on a local or mounted disk"
+
+Role = Literal["stream", "answers", "rejects", "metrics", "checkpoint"]
+ROLES: dict[Role, tuple[str, str]] = {
+    "stream": (
+        f"a stream is a file or folder {DISK}, or kafka://host:port/topic",
+        "mount it or copy it; in Python, Session.stream also takes a DataFrame that Spark reads from there",
+    ),
+    "answers": (
+        f"answers go to a file or folder {DISK}, to kafka://host:port/topic, or to -",
+        'write to a mounted path; in Python, a sink {"format": …, "path": …} is written by Spark',
+    ),
+    "rejects": (f"rejects go to a .jsonl file {DISK}, or to -", "write to a mounted path"),
+    "metrics": (f"metrics go to a file {DISK}", "write to a mounted path"),
+    "checkpoint": (f"a checkpoint is a folder {DISK}", "use a path that all machines mount"),
+}
+"""What a path is for: what is accepted there, and what to do instead where it has a scheme."""
 
 COMPRESSED_BLOCK = 1 << 18
 UNPACKED_BLOCK = 1 << 20
@@ -168,11 +192,36 @@ def open_bytes(path: Path) -> PlainReader | GzipReader:
     return GzipReader(path) if path.name.endswith(".gz") else PlainReader(path)
 
 
-def input_files(place: str) -> list[Path]:
-    """The files that a `--stream` path means: itself, or all files of a folder, sorted by name."""
-    if place.startswith("kafka://"):
-        raise ArgumentError(f"{place} cannot be read by the local runner\nhint: Kafka needs --runner spark")
-    path = Path(place)
+def is_kafka(place: str) -> bool:
+    return place.startswith("kafka://")
+
+
+def local_path(given: str | PathLike[str], role: Role) -> Path:
+    """The path, or an error where it has a scheme such as `s3://`, which Meander does not read or write."""
+    place = fspath(given)
+    scheme = SCHEME.match(place)
+    if scheme is None:
+        return Path(place)
+    accepted, instead = ROLES[role]
+    if scheme.group(1).lower() == "file":
+        instead = "leave the scheme out: " + re.sub(r"^file:/*", "/", place, flags=re.IGNORECASE)
+    raise ArgumentError(f"{place} cannot be used: {accepted}", hint=instead)
+
+
+def input_files(place: str, *, follow: bool = False) -> list[Path]:
+    """The files that a `--stream` path means: itself, or all files of a folder, sorted by name.
+
+    A folder to `follow` may be empty for now, and holds files on their way in under other names.
+    """
+    if is_kafka(place):
+        raise ArgumentError(f"{place} cannot be read by the local runner", hint="Kafka needs --runner spark")
+    path = local_path(place, "stream")
+    if follow and path.is_dir():
+        return sorted(
+            one
+            for one in path.iterdir()
+            if one.is_file() and not one.name.startswith((".", "_")) and one.name.endswith(ENDINGS)
+        )
     if not path.exists():
         raise InputError(f"{place} does not exist\nhint: a stream is given as --stream NAME=PATH")
     if not path.is_dir():

@@ -9,6 +9,7 @@ end: what was written up to the last batch is there.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -25,15 +26,23 @@ import pyarrow.parquet as pq
 
 from meander.dataflow.answers import INTEGERS, STRINGS, Answers, all_integers, answer_schema, as_table
 from meander.dataflow.edges import Reject
+from meander.dataflow.files import is_kafka, local_path
 from meander.dataflow.jsonl import jsonl_blocks, jsonl_bytes
-from meander.errors import ArgumentError, MeanderError
+from meander.errors import ArgumentError, MeanderError, OutputError
 
 __all__ = ["Sink", "jsonl_bytes", "open_rejects", "open_sink"]
 
 GROUP_ROWS = 1 << 17
 PART_ROWS = 1 << 20
 
-ENDINGS_HINT = "hint: answers go to a .jsonl, .jsonl.gz or .parquet file, a folder, or - for standard output"
+ENDINGS_HINT = "answers go to a .jsonl, .jsonl.gz or .parquet file, a folder, or - for standard output"
+MORE_SPACE = "free some space on its disk, or write to another disk"
+WRITE_HINTS = {
+    errno.ENOSPC: MORE_SPACE,
+    errno.EDQUOT: MORE_SPACE,
+    errno.EACCES: "write to a path that you may write to",
+    errno.EROFS: "write to another disk",
+}
 
 
 class Lines(Protocol):
@@ -119,7 +128,7 @@ class StandardOutput:
             os.dup2(null, sys.stdout.fileno())
             os.close(null)
             if not isinstance(error, BrokenPipeError):
-                raise MeanderError(f"standard output cannot be written: {error.strerror}") from None
+                raise unwritable("standard output", error) from None
 
     def close(self) -> None:
         """Standard output is not ours to close."""
@@ -182,6 +191,7 @@ class ParquetSink(Sink):
         self._shape: tuple[int, bool] | None = None
         self._vertex: pa.DataType | None = None
         self._waiting: list[pa.Table] = []
+        self._broken = False
         with writing(path, ArgumentError):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._draft.touch()
@@ -212,11 +222,22 @@ class ParquetSink(Sink):
 
     def _flush(self) -> None:
         schema = self._schema()
-        with writing(self.path):
+        with self._writing():
             if self._writer is None:
                 self._writer = pq.ParquetWriter(self._draft, schema)
             self._writer.write_table(pa.concat_tables([schema.empty_table(), *self._waiting]))
         self._waiting = []
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Errors of writing as ours; a Parquet file that could not be written cannot be read either, and is gone."""
+        try:
+            with writing(self.path):
+                yield
+        except MeanderError:
+            self._broken = True
+            self._draft.unlink(missing_ok=True)
+            raise
 
     def _widen(self) -> None:
         """From here on vertices are strings."""
@@ -226,7 +247,7 @@ class ParquetSink(Sink):
         if self._writer is None:
             return
         narrow = self._draft.with_name(f"{self._draft.name}.narrow")
-        with writing(self.path):
+        with self._writing():
             self._writer.close()
             self._draft.replace(narrow)
             self._writer = pq.ParquetWriter(self._draft, schema)
@@ -236,9 +257,11 @@ class ParquetSink(Sink):
             narrow.unlink()
 
     def close(self) -> None:
+        if self._broken:
+            return
         if self._waiting or self._writer is None:
             self._flush()
-        with writing(self.path):
+        with self._writing():
             assert self._writer is not None
             self._writer.close()
             self._draft.replace(self.path)
@@ -312,11 +335,11 @@ def open_sink(place: str, usual: tuple[int, bool] = (2, False), *, overwrite: bo
     """
     if place == "-":
         return JsonlSink(StandardOutput())
-    if place.startswith("kafka://"):
+    if is_kafka(place):
         raise ArgumentError(
-            f"{place} cannot be written by the local runner\nhint: Kafka needs --runner spark"
+            f"{place} cannot be written by the local runner", hint="Kafka needs --runner spark"
         )
-    path = Path(place)
+    path = local_path(place, "answers")
     if path.is_dir() or (path.suffix == "" and not path.exists()):
         return FolderSink(path, usual, overwrite=overwrite)
     is_pipe_or_device = path.exists() and not path.is_file()
@@ -324,14 +347,14 @@ def open_sink(place: str, usual: tuple[int, bool] = (2, False), *, overwrite: bo
         return JsonlSink(line_file(path))
     if path.suffix == ".parquet":
         return ParquetSink(path, usual)
-    raise ArgumentError(f"the ending of {place} says nothing of its format\n{ENDINGS_HINT}")
+    raise ArgumentError(f"the ending of {place} says nothing of its format", hint=ENDINGS_HINT)
 
 
 def open_rejects(place: str) -> RejectSink:
     """The sink that a `--rejects` path means."""
     if place == "-":
         return RejectSink(StandardOutput())
-    path = Path(place)
+    path = local_path(place, "rejects")
     if not path.name.endswith((".jsonl", ".jsonl.gz")) or path.is_dir():
         raise ArgumentError(
             f"rejects cannot go to {place}\nhint: they go to a .jsonl or .jsonl.gz file, or to -"
@@ -344,10 +367,20 @@ def line_file(path: Path) -> Lines:
 
 
 @contextmanager
-def writing(path: Path, kind: type[MeanderError] = MeanderError) -> Iterator[None]:
+def writing(path: Path | str, kind: type[MeanderError] = OutputError) -> Iterator[None]:
     """Errors of the file system, and of Arrow writing to it, as ours."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise kind(f"{path} cannot be written: {reason}") from None
+        raise unwritable(path, error, kind) from None
+
+
+def unwritable(
+    path: Path | str, error: OSError | pa.ArrowException, kind: type[MeanderError] = OutputError
+) -> MeanderError:
+    """The error that says why a path cannot be written, and what to do."""
+    code = getattr(error, "errno", None)
+    return kind(
+        f"{path} cannot be written: {os.strerror(code) if code else error}",
+        hint=WRITE_HINTS.get(code or 0, ""),
+    )

@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,11 +102,36 @@ def open_source(
     """The edges of a file or folder in chunks of at most `batch_rows`, each with the rejects met on the way.
 
     `meter` receives how much of the files has been read (of files, not of pipes).
-    That there is something to read, in a format that is known, is checked at once; the rest while reading.
+    What `check_source` finds is raised at once; the rest while reading.
     """
     if time_unit not in ("s", "ms", "us"):
         raise ArgumentError(f"{time_unit} is no unit of time\nhint: --time-unit is s, ms or us")
-    return _read_all(input_files(place), stream, max(1, batch_rows), time_unit, meter or Meter())
+    return _read_all(check_source(place), stream, max(1, batch_rows), time_unit, meter or Meter())
+
+
+def check_source(place: str, *, follow: bool = False) -> list[Path]:
+    """The files of a path, each known to exist, to be readable, and to have the columns of edges.
+
+    That is what can be known before a run has an output, and long before Spark has started.
+    """
+    files = input_files(place, follow=follow)
+    for path in files:
+        if path.is_file():  # what is read from a pipe is gone
+            _check_head(path)
+    return files
+
+
+def _check_head(path: Path) -> None:
+    if path.name.endswith(".parquet"):
+        with _open_parquet(path):
+            return
+    reader = open_bytes(path)
+    try:
+        _, head = TextReader(path, reader, "", 1).begin()
+        if not head and reader.error is not None:
+            raise reader.error
+    finally:
+        reader.close()
 
 
 def _read_all(
@@ -162,7 +188,7 @@ class TextReader:
 
     def chunks(self) -> Iterator[Chunk]:
         room = min(max(BYTES_A_ROW * self.batch_rows, LEAST_BLOCK), MOST_BLOCK)
-        parse, rest = self._begin()
+        parse, rest = self.begin()
         while True:
             # What a row puts into the tail is never longer than the row, so twice the text is enough.
             block = self._fill(np.empty(2 * room + TAIL_ROOM, np.uint8), rest, room)
@@ -186,7 +212,7 @@ class TextReader:
                 yield empty_edges(), [Reject(self.stream, Reason.UNPARSABLE, shown(rest), *where)]
             raise self.reader.error
 
-    def _begin(self) -> tuple[Parser, bytes]:
+    def begin(self) -> tuple[Parser, bytes]:
         """The parser for this file, and what has been read of it but not used."""
         head = b""
         while len(head) < len(BYTE_ORDER_MARK) and not self.ended:
@@ -313,17 +339,24 @@ def _judge_object(buffer: Array, tail: int, rows: Rows, row: int) -> int:
 def _read_parquet(path: Path, stream: str, batch_rows: int, time_unit: str, meter: Meter) -> Iterator[Chunk]:
     before, size = meter.bytes, path.stat().st_size
     read = 0
+    with _open_parquet(path) as file:
+        columns = [name for name in file.schema_arrow.names if name in CSV_PLACES]
+        for batch in file.iter_batches(batch_size=batch_rows, columns=columns):
+            chunk = from_arrow(
+                batch, stream=stream, time_unit=time_unit, where=str(path), path=str(path), first=read + 1
+            )
+            read += batch.num_rows
+            meter.bytes = before + size * read // max(1, file.metadata.num_rows)
+            yield chunk
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+    """A Parquet file with the columns of edges; damage met while it is open is an error that names it."""
     try:
         with pq.ParquetFile(path) as file:
             check_columns(file.schema_arrow, str(path))
-            columns = [name for name in file.schema_arrow.names if name in CSV_PLACES]
-            for batch in file.iter_batches(batch_size=batch_rows, columns=columns):
-                chunk = from_arrow(
-                    batch, stream=stream, time_unit=time_unit, where=str(path), path=str(path), first=read + 1
-                )
-                read += batch.num_rows
-                meter.bytes = before + size * read // max(1, file.metadata.num_rows)
-                yield chunk
+            yield file
     except (pa.ArrowException, OSError) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"{path} cannot be read as Parquet: {first}") from None

@@ -1,20 +1,29 @@
-"""Starting Spark's Java process so that it says nothing that is not for the user.
+"""Spark's Java process: starting it, what it writes to standard error, and its end.
 
 Java, log4j and Spark's own Python processes write lines to standard error that tell a user nothing. In a session of
-our own, Java's standard error comes here, and what is known to be noise ends here; the rest goes on as it is.
+our own, Java's standard error comes here. Noise ends here. Errors of Spark's log are held: where a run fails, its
+own error says in a sentence what they say in a hundred lines. `MEANDER_DEBUG=1` shows them. The rest passes.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from typing import IO, Any
+from collections import deque
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+from pyspark import SparkConf, SparkContext, java_gateway
+
+from meander.errors import SparkError
+from meander.spark import WITHOUT_SPARK
 
 NOISE = re.compile(
     r"""\s*$
@@ -26,22 +35,151 @@ NOISE = re.compile(
     | \d\d/\d\d/\d\d\ [\d:]{8}\ (WARN|INFO)\ """,
     re.VERBOSE,
 )
+RECORD = re.compile(r"\d\d/\d\d/\d\d [\d:]{8} ([A-Z]+) ")
+"""How a record of Spark's log begins. It lasts until the next one: an exception's message may have any lines."""
+
+HELD = 5000
+LEAST_JAVA = 17
+PATIENCE = 3.0
+"""How many seconds Java has to end by itself, before it is killed."""
+
+_held: deque[str] = deque(maxlen=HELD)
+_java: subprocess.Popen[bytes] | None = None
 
 
 def start_context(conf: SparkConf) -> None:
-    """Start Java and a Spark context, which the next session is of; nothing where Java runs already."""
+    """Start Java and a Spark context, which the next session is of; nothing where Java runs already.
+
+    Where that fails or is interrupted, no Java process is left behind.
+    """
+    global _java
     if SparkContext._gateway is not None:
         return
-    launch: Callable[..., Any] = launch_gateway  # which has no types
-    gateway = launch(conf, {"stderr": subprocess.PIPE})
-    threading.Thread(target=pass_on, args=(gateway.proc.stderr,), name="spark-stderr", daemon=True).start()
-    SparkContext(conf=conf, gateway=gateway)
+    lines, stderr = os.pipe()
+    started = threading.Event()
+    reader = threading.Thread(
+        target=pass_on, args=(os.fdopen(lines, "rb"), started), name="spark-stderr", daemon=True
+    )
+    reader.start()
+
+    def popen(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        global _java
+        _java = subprocess.Popen(*arguments, **options)
+        return _java
+
+    # Spark returns the process once Java is ready. To end it before that, it has to be known from its beginning.
+    gateway_module: Any = java_gateway
+    gateway_module.Popen = popen
+    try:
+        gateway = gateway_module.launch_gateway(conf, {"stderr": stderr})
+        context: Any = SparkContext(conf=conf, gateway=gateway)
+        started.set()
+        if not os.environ.get("MEANDER_DEBUG"):
+            # When Java is gone, Spark's Python side would print a stack for each of its connections.
+            context._accumulatorServer.handle_error = lambda request, address: None
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)
+            logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    except BaseException as error:
+        os.close(stderr)
+        stderr = -1
+        end_java()
+        SparkContext._gateway = SparkContext._jvm = None
+        reader.join(PATIENCE)
+        if "JAVA_GATEWAY_EXITED" in str(error):
+            raise no_start(list(_held)) from None
+        raise
+    finally:
+        gateway_module.Popen = subprocess.Popen
+        if stderr >= 0:
+            os.close(stderr)
 
 
-def pass_on(lines: IO[bytes]) -> None:
-    """What is no noise, to standard error."""
+def end_java() -> None:
+    """End the Java process that was started here, if it still runs, and wait for its end."""
+    if _java is None or _java.poll() is not None:
+        return
+    _java.terminate()
+    try:
+        _java.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        _java.kill()
+        _java.wait()
+
+
+def how_java_ended() -> str | None:
+    """What became of the Java process, as the end of a sentence; None if it still runs."""
+    java: Any = _java or getattr(SparkContext._gateway, "proc", None)
+    if java is None:
+        return "does not answer any more"  # it is the parent of this process, or on another machine
+    try:
+        status = java.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        return None
+    return f"was killed ({signal.Signals(-status).name})" if status < 0 else f"has ended (status {status})"
+
+
+def no_start(lines: Sequence[str]) -> SparkError:
+    """Why Java did not start: there is none, it is too old, or what it wrote before its end."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    hint = f"install a JDK {LEAST_JAVA} or newer and set JAVA_HOME to its folder; {WITHOUT_SPARK}"
+    if shutil.which(java) is None:
+        reason = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java in PATH"
+        return SparkError(f"Spark needs Java {LEAST_JAVA} or newer: {reason}", hint=hint)
+    version = java_version(java)
+    if version is not None and version < LEAST_JAVA:
+        return SparkError(
+            f"Spark needs Java {LEAST_JAVA} or newer: {shutil.which(java)} is Java {version}", hint=hint
+        )
+    unresolved = next((one for one in lines if "unresolved dependency: " in one), None)
+    if unresolved is not None:
+        package = (
+            unresolved.split("unresolved dependency: ")[1].split(": ")[0].replace("#", ":").replace(";", ":")
+        )
+        return SparkError(
+            f"Spark did not start: it cannot download {package}",
+            hint="give it a repository that it can reach, or, for Kafka, set MEANDER_KAFKA_JARS to a folder with "
+            "the connector's jars",
+        )
+    said = next((one.strip() for one in lines if re.search(r"Error|Exception|Invalid|Could not", one)), "")
+    return SparkError(
+        f"Spark did not start: {said or 'its Java process ended at once'}",
+        hint="MEANDER_DEBUG=1 shows all that it wrote",
+    )
+
+
+def java_version(java: str) -> int | None:
+    """The major version of a Java, if it says one; 8 calls itself 1.8."""
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(found.group(1)) if found is not None else None
+
+
+def held_lines() -> list[str]:
+    """The last lines that were not passed on, noise aside."""
+    return list(_held)
+
+
+def pass_on(lines: Iterable[bytes], started: threading.Event | None = None) -> None:
+    """Lines to standard error: without noise and, unless debugging, without errors of Spark's log.
+
+    Until Spark has `started` all are held: if it does not start, they say why.
+    """
+    debugging = bool(os.environ.get("MEANDER_DEBUG"))
+    in_error = False
     for line in lines:
         text = line.decode(errors="replace")
-        if not NOISE.match(text):
+        record = RECORD.match(text)
+        if record is not None:
+            in_error = record.group(1) in ("ERROR", "FATAL")
+        if NOISE.match(text):
+            continue
+        starting = started is not None and not started.is_set()
+        if not debugging and (in_error or starting):
+            _held.append(text)
+        else:
             sys.stderr.write(text)
             sys.stderr.flush()

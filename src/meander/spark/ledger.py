@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from meander.dataflow.files import ENDINGS, input_files
+from meander.dataflow.files import input_files
 from meander.errors import InputError
 from meander.spark.fingerprints import Fingerprint, check_fingerprint, take_fingerprint
 from meander.spark.notes import missing_part, read_note, write_note
@@ -256,14 +256,7 @@ class Ledger:
         return False
 
     def _files(self, place: str, bounded: bool) -> list[Path]:
-        if bounded or not Path(place).is_dir():
-            return input_files(place)
-        # A folder that is followed may be empty for now, and holds files on their way in under other names.
-        return sorted(
-            one
-            for one in Path(place).iterdir()
-            if one.is_file() and not one.name.startswith((".", "_")) and one.name.endswith(ENDINGS)
-        )
+        return input_files(place, follow=not bounded)
 
 
 def average_line(path: Path, at: int) -> float:

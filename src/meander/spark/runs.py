@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
@@ -32,22 +30,17 @@ from pyspark.sql.streaming.query import StreamingQueryManager
 from meander import errors
 from meander.dataflow.edges import INFINITY, Reject
 from meander.dataflow.ingest import Jump
+from meander.dataflow.sinks import unwritable, writing
 from meander.dataflow.tally import Tally, jump_message
-from meander.errors import ArgumentError, InputError, MeanderError, StateError
+from meander.errors import ArgumentError, InputError, MeanderError
 from meander.spark.cells import Job
 from meander.spark.chunks import ANSWERS, ERROR, FIGURES, FULL, JUMP, REJECTS, SPOOLED
 from meander.spark.codec import reject_reasons
+from meander.spark.failures import java_may_have_ended, translate_error
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
-from meander.spark.notes import START_OVER
 from meander.spark.sinks import Rejects, Sink
 from meander.spark.spool import contents, empty_spool
-
-RAISED = re.compile(r"meander\.errors\.(\w+): (.*?)(?:\n\s*SQLSTATE|\n\n|\n\tat |\Z)", re.DOTALL)
-DAMAGE = re.compile(
-    r"Checksum error: \S+|CANNOT_LOAD_STATE_STORE[\w.]*|(?:Incomplete|Malformed) log file \S+|Corruption: .*"
-)
-"""What Spark says of its own files in a checkpoint where they cannot be read back."""
 
 KEPT = 100
 
@@ -162,8 +155,8 @@ class Run:
         self._ended_file = checkpoint / "meander" / "ended"
         if self._ended_file.exists():
             self._ended.set()
-        self._error: MeanderError | None = None
-        self._level: Any = None  # of Spark's log, where it was told to be quiet
+        self._error: Exception | None = None
+        self._stopping = False
         self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
         empty_spool(job.spool)
         writer = frame.writeStream.foreachBatch(self._take).option(
@@ -202,15 +195,15 @@ class Run:
     def wait(self, timeout: float | None = None) -> bool:
         """Until bounded input has ended, the run is stopped or fails; False if `timeout` seconds passed first."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._ended.wait(0.02):
-            if not self.query.isActive:
-                self.release_if_over()
-                self._raise()
-                return True
-            if deadline is not None and time.monotonic() > deadline:
-                return False
-        # The last batch is committed before the query is stopped, so that a restart finds it done.
         with self._errors():
+            while not self._ended.wait(0.02):
+                if not self.query.isActive:
+                    self.release_if_over()
+                    self._raise()
+                    return True
+                if deadline is not None and time.monotonic() > deadline:
+                    return False
+            # The last batch is committed before the query is stopped, so that a restart finds it done.
             self.query.processAllAvailable()
         with self.held:
             self._stop_query()
@@ -221,6 +214,8 @@ class Run:
                     sink.finish()
             if self.rejects is not None:
                 self.rejects.finish()
+        if self._metrics is not None and self._metrics.error is not None:
+            raise self._metrics.error
         return True
 
     def process_available(self) -> None:
@@ -249,15 +244,23 @@ class Run:
             self._stop_query()
 
     def _stop_query(self) -> None:
-        self.query.stop()
-        if self._level is not None:
-            log_level(self.spark, self._level)
-            self._level = None
+        self._stopping = True
+        with java_may_have_ended():
+            self.query.stop()
         if self._metrics is not None:
             self._metrics.close()
 
     def _take(self, outputs: DataFrame, batch: int) -> None:
-        """The output of one batch to the sinks."""
+        """The output of one batch to the sinks; the batch does not count as done where that fails."""
+        try:
+            self._write(outputs, batch)
+        except Exception as error:
+            # What Spark makes of it is text. What a batch says that is being stopped is of no interest.
+            if self._error is None and not self._stopping:
+                self._error = error if isinstance(error, BrokenPipeError) else self._translate(error)
+            raise
+
+    def _write(self, outputs: DataFrame, batch: int) -> None:
         begun = time.perf_counter()
         by_spark = {name: sink for name, sink in self.sinks.items() if isinstance(sink, SparkSink)}
         if by_spark:
@@ -265,10 +268,8 @@ class Run:
         rows = outputs.collect()
         full = [json.loads(row.data) for row in rows if row.kind == FULL]
         if full:
-            # The batch must not count as done; what Spark would say of that is said by the error itself.
-            self._error = getattr(errors, full[0]["error"])(full[0]["message"], hint=full[0]["hint"])
-            self._level = log_level(self.spark, "OFF")
-            raise self._error
+            kind = getattr(errors, full[0]["error"])
+            raise kind(full[0]["message"], hint=full[0]["hint"])
         try:
             for name, by_format in by_spark.items():
                 by_format.write(outputs, name, batch)
@@ -332,46 +333,26 @@ class Run:
             hook(figures)
 
     @contextlib.contextmanager
-    def _errors(self) -> Any:
+    def _errors(self) -> Iterator[None]:
+        """What Spark raises within, as the error that a batch has ended with or that it means."""
         try:
             yield
-        except StreamingQueryException as error:
-            raise (self._error or translate_error(error)) from None
+        except MeanderError:
+            raise
+        except Exception as error:
+            raise (self._error or self._translate(error)) from None
+
+    def _translate(self, error: Exception) -> MeanderError:
+        meant = translate_error(error, [self.checkpoint])
+        meant.__cause__ = error
+        return meant
 
     def _raise(self) -> None:
         if self._error is not None:
             raise self._error
         error = self.query.exception()
         if error is not None:
-            raise translate_error(error)
-
-
-def log_level(spark: SparkSession, level: str) -> str:
-    """Set from which level on Spark's log speaks of streaming queries; what it was."""
-    log4j: Any = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
-    name = "org.apache.spark.sql.execution.streaming"
-    before = str(log4j.LogManager.getLogger(name).getLevel())
-    log4j.core.config.Configurator.setLevel(name, log4j.Level.toLevel(level))
-    return before
-
-
-def translate_error(error: Exception) -> MeanderError:
-    """The error that a worker raised on purpose, or what Spark says, in its first line."""
-    text = str(error)
-    found = RAISED.search(text)
-    kind = getattr(errors, found.group(1), None) if found is not None else None
-    if found is not None and kind is not None:
-        message, _, hint = found.group(2).strip().partition("\nhint: ")
-        made: MeanderError = kind(message, hint=hint)
-        return made
-    causes = [line for line in text.splitlines() if line.strip()]
-    damage = DAMAGE.findall(text)
-    if damage:
-        return StateError(
-            f"Spark's part of the checkpoint is damaged: {damage[-1]}",  # the last is the cause of those before
-            hint=f"restore the checkpoint from a backup, or {START_OVER}",
-        )
-    return MeanderError(f"the Spark query failed: {causes[0] if causes else type(error).__name__}")
+            raise self._translate(error)
 
 
 class Metrics(StreamingQueryListener):
@@ -383,10 +364,9 @@ class Metrics(StreamingQueryListener):
         self._lock = threading.Lock()
         self._waiting: dict[int, dict[str, Any]] = {}
         self._query = ""
-        try:
+        self.error: MeanderError | None = None
+        with writing(path, ArgumentError):
             self._file: TextIO = open(path, "a", encoding="utf-8")  # noqa: SIM115
-        except OSError as error:
-            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
         streams.addListener(self)
 
     def watch(self, query: str) -> None:
@@ -430,10 +410,22 @@ class Metrics(StreamingQueryListener):
                 self._write(figures)
             self._waiting.clear()
             if not self._file.closed:
-                self._file.close()
-                self.streams.removeListener(self)
+                self._close()
+                with java_may_have_ended():
+                    self.streams.removeListener(self)
+
+    def _close(self) -> None:
+        try:
+            self._file.close()
+        except OSError as error:
+            self.error = self.error or unwritable(self.path, error)
 
     def _write(self, figures: dict[str, Any]) -> None:
-        if not self._file.closed:
+        """A line, unless an earlier one could not be written: answers go on without metrics, and then it is said."""
+        if self.error is not None or self._file.closed:
+            return
+        try:
             self._file.write(json.dumps(figures) + "\n")
             self._file.flush()
+        except OSError as error:
+            self.error = unwritable(self.path, error)

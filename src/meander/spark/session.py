@@ -14,9 +14,10 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
 from meander.dataflow.answers import answer_schema
-from meander.errors import ArgumentError, StateError
+from meander.dataflow.files import is_kafka, local_path
+from meander.dataflow.sources import check_source
+from meander.errors import ArgumentError, InputError, OutputError, StateError
 from meander.explain import explain
 from meander.physical.plan import PhysicalPlan
 from meander.physical.planning import plan_query
@@ -43,6 +46,7 @@ from meander.spark.checkpoint import (
     noted_sinks,
 )
 from meander.spark.chunks import ANSWERS, CHUNK_TYPE, RESULT_TYPE, cell_keys
+from meander.spark.failures import translated
 from meander.spark.formats import (
     ARROW_INTEGERS,
     ARROW_STRINGS,
@@ -50,12 +54,12 @@ from meander.spark.formats import (
     decode_table,
     spark_schema,
 )
-from meander.spark.kafka import connector_settings, kafka_frame
+from meander.spark.kafka import check_broker, connector_settings, kafka_frame
 from meander.spark.ledger import Ledger
 from meander.spark.locking import CheckpointLock
 from meander.spark.pools import Pool
 from meander.spark.runs import Run, SparkSink, check_format
-from meander.spark.settings import PARTITIONS, check_settings, local_spark
+from meander.spark.settings import PARTITIONS, local_spark, prepare_session, refuse_connect
 from meander.spark.sinks import Record, Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
 from meander.syntax import parse
@@ -89,7 +93,7 @@ class Source:
     @property
     def by_spark(self) -> bool:
         """Whether Spark reads it: files, and what does not grow, are read by Meander."""
-        return self.place.startswith("kafka://") or (self.frame is not None and self.frame.isStreaming)
+        return is_kafka(self.place) or (self.frame is not None and self.frame.isStreaming)
 
     @property
     def has_integers(self) -> bool:
@@ -165,7 +169,7 @@ class Session:
     def __init__(self, spark: SparkSession | None = None, *, time_unit: str = "s") -> None:
         self._spark = spark
         if spark is not None:
-            check_settings(spark)
+            prepare_session(spark)
         self.time_unit = time_unit
         self.sources: dict[str, Source] = {}
         self.queries: dict[str, Query] = {}
@@ -177,9 +181,9 @@ class Session:
         """The Spark session; a local one is started when it is first needed, with Kafka where a stream or sink is."""
         if self._spark is None:
             places = [*(source.place for source in self.sources.values()), *self._sinks]
-            kafka = any(place.startswith("kafka://") for place in places)
+            kafka = any(is_kafka(place) for place in places)
             self._spark = local_spark(**(connector_settings() if kafka else {}))
-            check_settings(self._spark)
+            prepare_session(self._spark)
         return self._spark
 
     @property
@@ -187,7 +191,9 @@ class Session:
         """The queries that later ones can read as streams, by name."""
         return {name: query.regular for name, query in self.queries.items()}
 
-    def stream(self, name: str, source: DataFrame | str, *, columns: Mapping[str, str] | None = None) -> None:
+    def stream(
+        self, name: str, source: DataFrame | str | PathLike[str], *, columns: Mapping[str, str] | None = None
+    ) -> None:
         """Name a stream: a DataFrame with the columns src, label, trg, ts and perhaps op, or a path.
 
         `columns` maps these to the DataFrame's own names; `ts` is an integer in the session's unit or a
@@ -197,9 +203,18 @@ class Session:
             raise ArgumentError(
                 f"{name!r} is no name for a stream\nhint: letters, digits and _, not a digit first"
             )
-        if isinstance(source, str):
-            self.sources[name] = Source(place=source)
+        if isinstance(source, str | PathLike):
+            place = fspath(source)
+            if not is_kafka(place):
+                local_path(place, "stream")
+            self.sources[name] = Source(place=place)
         else:
+            refuse_connect(source)
+            if not isinstance(source, DataFrame):
+                raise ArgumentError(
+                    f"the stream {name} is {source!r}",
+                    hint="give a DataFrame, a path, or kafka://host:port/topic",
+                )
             self.sources[name] = Source(frame=source, columns=dict(columns or {}))
 
     def query(self, text: str, name: str | None = None, *, plan: int | None = None) -> Query:
@@ -258,9 +273,36 @@ class Session:
                 f"a sink is for {unknown[0]}, and no query has that name: there are {', '.join(self.queries)}"
             )
         asked = Options(**options)
-        self._sinks += [str(sink) for sink in (sinks or {}).values()]
+        places = [str(sink) for sink in (sinks or {}).values()]
+        self._sinks += places
         staged = self._staged(chosen, asked)
-        place = Path(checkpoint) if checkpoint is not None else Path(tempfile.mkdtemp(prefix="meander-"))
+        self._check_places(staged.streams, places, follow)
+        if metrics is not None:
+            local_path(metrics, "metrics")
+        if rejects is not None:
+            local_path(str(rejects), "rejects")
+        if checkpoint is not None:
+            place = local_path(checkpoint, "checkpoint")
+        else:
+            place = Path(tempfile.mkdtemp(prefix="meander-"))
+        with translated(place):
+            return self._start(
+                chosen, asked, staged, place, sinks or {}, rejects, metrics, follow, trigger, overwrite
+            )
+
+    def _start(
+        self,
+        chosen: list[Query],
+        asked: Options,
+        staged: StagedPlan,
+        place: Path,
+        sinks: Mapping[str, Any],
+        rejects: Any,
+        metrics: str | None,
+        follow: bool,
+        trigger: str | None,
+        overwrite: bool,
+    ) -> Run:
         own = place / "meander"
         check_parts(own)
         for earlier in self.runs:
@@ -283,7 +325,7 @@ class Session:
             (own / "sinks").mkdir(exist_ok=True)
             opened: dict[str, Sink | SparkSink] = {}
             for query in chosen:
-                given = (sinks or {}).get(query.name)
+                given = sinks.get(query.name)
                 if given is None:
                     continue
                 opened[query.name] = self._sink(query, given, record(query.name), physical, asked, follow)
@@ -303,6 +345,18 @@ class Session:
             run.notes.append(KEPT_PLAN)
         self.runs.append(run)
         return run
+
+    def _check_places(self, streams: Sequence[str], sinks: Sequence[str], follow: bool) -> None:
+        """Refuse what cannot be read or reached, before Spark starts and before any output is opened."""
+        for name in streams:
+            place = self.sources[name].place if name in self.sources else ""
+            if is_kafka(place):
+                check_broker(place, InputError)
+            elif place:
+                check_source(place, follow=follow)
+        for place in sinks:
+            if is_kafka(place):
+                check_broker(place, OutputError)
 
     def _check_inputs(self, own: Path, streams: tuple[str, ...]) -> None:
         """Refuse files that have changed since they were read.
@@ -362,7 +416,7 @@ class Session:
     ) -> Sink | SparkSink:
         results = [one for one in physical.results if one.query == query.name]
         arity = results[0].arity
-        if isinstance(given, str | Path) and not str(given).startswith("kafka://"):
+        if isinstance(given, str | Path) and not is_kafka(str(given)):
             empty = answer_schema(arity, paths=options.paths)
             return open_sink(str(given), record, bounded=not follow, empty=empty)
         if isinstance(given, Mapping) and "format" in given:
@@ -456,7 +510,7 @@ class Session:
         A static DataFrame is written out in order of time, and read as files that do not grow.
         """
         source = self.sources[name]
-        if source.place.startswith("kafka://"):
+        if is_kafka(source.place):
             return Source(frame=kafka_frame(self.spark, source.place), records=True)
         if source.frame is None or source.frame.isStreaming:
             return source
@@ -485,10 +539,16 @@ class Session:
         wanted = next(one for one in staged.last.results if result in (None, one.head))
         integers = self._has_integers(query)
         formats = {query.name: ARROW_INTEGERS if integers else ARROW_STRINGS}
-        own = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="meander-"))
+        self._check_places(staged.streams, (), True)
+        own = (
+            local_path(folder, "checkpoint")
+            if folder is not None
+            else Path(tempfile.mkdtemp(prefix="meander-"))
+        )
         if folder is not None and own.resolve() not in FRAME_LOCKS:
             FRAME_LOCKS[own.resolve()] = CheckpointLock(own, own)
-        _, frame = self._pipeline(uuid.uuid4().hex, staged, options, formats, own, True)
+        with translated(own):
+            _, frame = self._pipeline(uuid.uuid4().hex, staged, options, formats, own, True)
         chosen = frame.where((F.col("kind") == ANSWERS) & (F.col("head") == wanted.head)).select("data")
         return unpack(chosen, wanted.arity, paths=options.paths, integers=integers)
 

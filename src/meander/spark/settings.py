@@ -1,21 +1,21 @@
 """The Spark session: one of our own, set up for this, or the user's, checked for what is needed.
 
 An own session is local, listens on loopback alone, has no web interface unless asked, and has settings that
-make a small micro-batch cheap. A user's session keeps its settings; what cannot work with them is refused with
-the name of the setting and the value that it needs.
+make a small micro-batch cheap. A user's session keeps its settings, gets those that it needs and that nobody has
+chosen, and is refused where a choice is in the way, with the name of the setting and the value that it needs.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 
 from pyspark import SparkConf
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from meander.errors import ArgumentError
+from meander.spark import SUPPORTED, WITHOUT_SPARK, check_version
+from meander.spark.failures import translated
 from meander.spark.launching import start_context
 from meander.spark.pools import DAEMON, MODULE
 
@@ -55,32 +55,64 @@ def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str)
 
     `settings` are more of Spark's settings, with `__` for each dot of a name.
     """
+    if "SPARK_REMOTE" in os.environ:
+        raise no_connect()
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         # Java runs already, and was told where to work and with what.
-        return SparkSession.builder.config(PROVIDER, ROCKSDB).getOrCreate()
+        with translated():
+            return SparkSession.builder.config(PROVIDER, ROCKSDB).getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     chosen = LOCAL_SETTINGS | {"spark.driver.memory": memory}
     chosen |= {name.replace("__", "."): value for name, value in settings.items()}
     conf = SparkConf().setMaster(master).setAppName("meander").setAll(list(chosen.items()))
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    try:
+    with translated():
         start_context(conf)
         return SparkSession.builder.config(conf=conf).getOrCreate()
-    except PySparkException as error:
-        if "JAVA_GATEWAY_EXITED" in str(error):
+
+
+def prepare_session(spark: object) -> None:
+    """Make a session ready for stateful queries in Python, or refuse it and name what is in the way.
+
+    A setting that the user has not chosen, and that Spark lets change while it runs, is set here.
+    """
+    refuse_connect(spark)
+    if not isinstance(spark, SparkSession):
+        raise ArgumentError(f"{spark!r} is not a SparkSession", hint="Session() starts a local Spark")
+    home = os.environ.get("SPARK_HOME")
+    where = f"SPARK_HOME is {home}" if home else "the session was started elsewhere"
+    with translated():
+        check_version(spark.version, hint=f"{where}: use a Spark {SUPPORTED}; {WITHOUT_SPARK}")
+        provider = spark.conf.get(PROVIDER, "") or ""
+        if not provider:
+            spark.conf.set(PROVIDER, ROCKSDB)
+        elif provider != ROCKSDB:
             raise ArgumentError(
-                "Spark did not start: it needs Java 17 or later\n"
-                "hint: install a JDK or set JAVA_HOME; --runner local needs no Java"
-            ) from None
-        raise
+                f"the Spark session keeps state with {provider.rsplit('.', 1)[-1]}, and Meander needs RocksDB",
+                hint=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+            )
+        context = spark.sparkContext
+        if (context.master or "").startswith("local[") and not chosen_python(spark):
+            # Without a choice Spark takes `python3` from PATH, which is not the one of this environment as a rule.
+            context.pythonExec = sys.executable
 
 
-def check_settings(spark: SparkSession) -> None:
-    """Refuse a session in which a stateful query in Python cannot run, naming the setting."""
-    provider = spark.conf.get(PROVIDER, "")
-    if provider != ROCKSDB:
-        raise ArgumentError(
-            f"the Spark session keeps state with {str(provider).rsplit('.', 1)[-1]}, which holds no lists or maps\n"
-            f'hint: spark.conf.set("{PROVIDER}", "{ROCKSDB}")'
-        )
+def refuse_connect(given: object) -> None:
+    """Refuse a session or DataFrame of Spark Connect."""
+    if type(given).__module__.startswith("pyspark.sql.connect"):
+        raise no_connect()
+
+
+def no_connect() -> ArgumentError:
+    return ArgumentError(
+        "Meander does not run on Spark Connect yet: it needs a session of the process that runs Spark's driver",
+        hint="start the session with .master(…) in place of .remote(…) and without SPARK_REMOTE, or by spark-submit",
+    )
+
+
+def chosen_python(spark: SparkSession) -> bool:
+    """Whether the user has said which Python the workers run."""
+    conf = spark.sparkContext.getConf()
+    return any(name in os.environ for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")) or any(
+        conf.contains(name) for name in ("spark.pyspark.python", "spark.pyspark.driver.python")
+    )

@@ -29,7 +29,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from meander.dataflow.answers import INTEGERS
-from meander.errors import ArgumentError, StateError
+from meander.dataflow.files import local_path
+from meander.dataflow.sinks import unwritable, writing
+from meander.errors import ArgumentError, MeanderError, StateError
 from meander.spark.codec import decode_rejects
 from meander.spark.formats import ARROW, JSONL, Part, decode_table
 from meander.spark.locking import output_lock
@@ -113,11 +115,9 @@ class LineFile:
         self.record = record
         self.batch, self.before, self.length = -1, 0, 0
         known = record.read(self.kind)
-        try:
+        with writing(path, ArgumentError):
             path.parent.mkdir(parents=True, exist_ok=True)
             open(path, "ab").close()
-        except OSError as error:
-            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
         record.hold(path)
         size = path.stat().st_size
         if known is not None and (known["length"] or known["path"] == str(path.resolve())):
@@ -143,19 +143,28 @@ class LineFile:
         if batch == self.batch:
             self._note(batch - 1, self.before)
         self.before = self.length
-        with open(self.path, "r+b") as file:
+        with writing(self.path), open(self.path, "r+b") as file:
             file.truncate(self.length)
             file.seek(self.length)
-            if self.path.suffix == ".gz" and parts:
-                # A gzip file may have many members, one after the other.
-                with gzip.GzipFile(fileobj=file, mode="wb") as packed:
-                    copy_parts(parts, packed)
-            else:
-                copy_parts(parts, file)
-            file.flush()
-            end = file.tell()
-            os.fsync(file.fileno())
+            try:
+                end = self._append(file, parts)
+            except OSError:
+                # Nothing of a batch that does not fit is left, so that the file has whole lines.
+                os.ftruncate(file.fileno(), self.length)
+                raise
         self._note(batch, end)
+
+    def _append(self, file: IO[bytes], parts: Sequence[Part]) -> int:
+        """Write the parts to the disk; where they end."""
+        if self.path.suffix == ".gz" and parts:
+            # A gzip file may have many members, one after the other.
+            with gzip.GzipFile(fileobj=file, mode="wb") as packed:
+                copy_parts(parts, packed)
+        else:
+            copy_parts(parts, file)
+        file.flush()
+        os.fsync(file.fileno())
+        return file.tell()
 
     def _note(self, batch: int, length: int) -> None:
         self.batch, self.length = batch, length
@@ -180,8 +189,13 @@ class StandardOutput:
     how = JSONL
 
     def write(self, batch: int, parts: Sequence[Part]) -> None:
-        copy_parts(parts, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        try:
+            copy_parts(parts, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise unwritable("standard output", error) from None
 
     def finish(self) -> None:
         pass
@@ -197,10 +211,8 @@ class Folder:
         self.record = record
         self.kind = kind
         known = record.read(kind)
-        try:
+        with writing(path, ArgumentError):
             path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
         record.hold(path)
         if known is None or not self._is_of(known):
             record.check_new(path, any(path.glob("part-*.parquet")))
@@ -224,10 +236,7 @@ class Folder:
         if not parts:
             path.unlink(missing_ok=True)
             return
-        draft = path.with_name(f".{path.name}")
-        table = one_table([decode_table(part) for part in parts])
-        pq.write_table(table, draft, write_page_checksum=True)
-        draft.replace(path)
+        write_parquet(one_table([decode_table(part) for part in parts]), path)
         self._note(path.name, path.stat().st_size)
 
     def finish(self) -> None:
@@ -273,10 +282,7 @@ class ParquetFile:
                 f"the answers that wait in {self.parts.path} are damaged: {error}",
                 hint=START_OVER,
             ) from None
-        table = one_table(tables) if tables else self.empty.empty_table()
-        draft = self.path.with_name(f".{self.path.name}")
-        pq.write_table(table, draft)
-        draft.replace(self.path)
+        write_parquet(one_table(tables) if tables else self.empty.empty_table(), self.path)
         self.record.write(self.kind, self.path, last=FINISHED, size=0)
         self.finished = True
         shutil.rmtree(self.parts.path, ignore_errors=True)
@@ -328,6 +334,18 @@ def copy_parts(parts: Sequence[Part], to: IO[bytes] | gzip.GzipFile) -> None:
             to.write(part)
 
 
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """The table as a file that is there whole, or not at all."""
+    draft = path.with_name(f".{path.name}")
+    try:
+        with writing(path):
+            pq.write_table(table, draft, write_page_checksum=True)
+            draft.replace(path)
+    except MeanderError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
 def one_table(tables: Sequence[pa.Table]) -> pa.Table:
     """All rows in one table; where some have integer vertices and others strings, all are strings."""
     if len({table.schema for table in tables}) > 1:
@@ -345,7 +363,7 @@ def open_sink(place: str, record: Record, *, bounded: bool, empty: pa.Schema) ->
     """The sink that a path means, by its ending."""
     if place == "-":
         return StandardOutput()
-    path = Path(place)
+    path = local_path(place, "answers")
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ArgumentError(
             f"{place} is a pipe or a device: after a restart what was written to it could not be taken back\n"
