@@ -258,13 +258,12 @@ class Run:
             self.rejects.write(batch, [bytes(row.data) for row in rows if row.kind == REJECTS])
         cells = [json.loads(row.data) for row in rows if row.kind == FIGURES]
         self._note(batch, cells, time.perf_counter() - begun)
-        damage = [bytes(row.data).decode() for row in rows if row.kind == ERROR]
+        damage = next((bytes(row.data).decode() for row in rows if row.kind == ERROR), "")
         if damage:
-            message, _, hint = damage[0].partition("\nhint: ")
-            self._error = InputError(message, hint=hint)
+            self._error = damaged_input(damage)
             self._ended.set()
-        elif len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
-            self._ended_file.touch()
+        if len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
+            self._ended_file.write_text(damage, encoding="utf-8")
             self._ended.set()
 
     def _note(self, batch: int, cells: list[dict[str, Any]], seconds: float) -> None:
@@ -300,6 +299,12 @@ class Run:
         error = self.query.exception()
         if error is not None:
             raise translate_error(error)
+
+
+def damaged_input(text: str) -> InputError:
+    """The error that a reader has told in a row."""
+    message, _, hint = text.partition("\nhint: ")
+    return InputError(message, hint=hint)
 
 
 def log_level(spark: SparkSession, level: str) -> str:
