@@ -206,6 +206,9 @@ def test_damage_ends_the_run_after_what_came_before_it(spark, tmp_path):
     with pytest.raises(InputError, match="is damaged"):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv.gz"})
     assert read_lines(tmp_path / "out.jsonl")
+    # Nothing is left to read: the same again says the same.
+    with pytest.raises(InputError, match=r"is damaged.*\nhint: "):
+        answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv.gz"})
 
 
 def test_a_budget_that_is_reached_ends_the_run_at_once_and_it_goes_on_with_more(spark, tmp_path, capfd):

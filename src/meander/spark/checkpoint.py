@@ -107,10 +107,16 @@ def check_parts(folder: Path) -> bool:
     return False
 
 
-def offset_files(checkpoint: Path) -> list[Path]:
-    """Spark's notes of what its batches read, in their order."""
-    files = [one for one in (checkpoint / "spark" / "offsets").glob("*") if one.name.isdigit()]
+def offset_files(checkpoint: Path, folder: str = "offsets") -> list[Path]:
+    """Spark's notes of what its batches read (or, in `commits`, of those that are done), in their order."""
+    files = [one for one in (checkpoint / "spark" / folder).glob("*") if one.name.isdigit()]
     return sorted(files, key=lambda one: int(one.name))
+
+
+def is_committed(checkpoint: Path) -> bool:
+    """Whether Spark has begun and ended some batches, and none is left to run again."""
+    begun, done = offset_files(checkpoint), offset_files(checkpoint, "commits")
+    return bool(begun and done) and begun[-1].name == done[-1].name
 
 
 def last_offset(checkpoint: Path) -> int:

@@ -45,9 +45,11 @@ class CheckpointLock:
             if not lock_file(self._file.fileno()) or self._held_elsewhere():
                 raise in_use(checkpoint, self._holder())
             self._note({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()})
-        except BaseException:
+        except BaseException as error:
             self._file.close()
-            raise
+            if not isinstance(error, OSError):
+                raise
+            raise ArgumentError(f"the checkpoint {checkpoint} cannot be written: {error.strerror}") from None
         self._released = threading.Event()
         threading.Thread(target=self._touch, name="meander-lock", daemon=True).start()
 

@@ -292,13 +292,12 @@ class Run:
                 self._warn_of_jump(Jump(Reject(*edge), ts, before))
         cells = [json.loads(row.data) for row in rows if row.kind == FIGURES]
         self._note(batch, cells, time.perf_counter() - begun)
-        damage = [bytes(row.data).decode() for row in rows if row.kind == ERROR]
+        damage = next((bytes(row.data).decode() for row in rows if row.kind == ERROR), "")
         if damage:
-            message, _, hint = damage[0].partition("\nhint: ")
-            self._error = InputError(message, hint=hint)
+            self._error = damaged_input(damage)
             self._ended.set()
-        elif len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
-            self._ended_file.touch()
+        if len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
+            self._ended_file.write_text(damage, encoding="utf-8")
             self._ended.set()
 
     def _warn_of_jump(self, jump: Jump) -> None:
@@ -353,6 +352,12 @@ class Run:
         error = self.query.exception()
         if error is not None:
             raise self._translate(error)
+
+
+def damaged_input(text: str) -> InputError:
+    """The error that a reader reported in a row."""
+    message, _, hint = text.partition("\nhint: ")
+    return InputError(message, hint=hint)
 
 
 class Metrics(StreamingQueryListener):

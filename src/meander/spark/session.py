@@ -38,6 +38,7 @@ from meander.spark.cells import Cell, Job, stage_jobs
 from meander.spark.checkpoint import (
     check_checkpoint,
     check_parts,
+    is_committed,
     kept_plans,
     last_offset,
     meaning_of,
@@ -57,8 +58,9 @@ from meander.spark.formats import (
 from meander.spark.kafka import check_broker, connector_settings, kafka_frame
 from meander.spark.ledger import Ledger
 from meander.spark.locking import CheckpointLock
+from meander.spark.notes import missing_part
 from meander.spark.pools import Pool
-from meander.spark.runs import Run, SparkSink, check_format
+from meander.spark.runs import Run, SparkSink, check_format, damaged_input
 from meander.spark.settings import PARTITIONS, local_spark, prepare_session, refuse_connect
 from meander.spark.sinks import Record, Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
@@ -370,8 +372,21 @@ class Session:
         }
         ledger = Ledger(own / "ledger", places, tuple(places), frozenset(places), 1)
         ledger.check_whole(last_offset(own.parent))
+        for name in streams:
+            folder = own / "static" / name
+            read = any(Path(path).parent == folder for path in ledger.positions)
+            if read and not (folder / "_SUCCESS").exists():
+                raise missing_part(folder)
         ledger.check_files()
-        fresh = ledger.unread() if (own / "ended").exists() else ""
+        ended = own / "ended"
+        if not ended.exists() and ledger.closed.issuperset(streams) and is_committed(own.parent):
+            ended.touch()
+        if not ended.exists():
+            return
+        damage = ended.read_text(encoding="utf-8")
+        if damage:
+            raise damaged_input(damage)
+        fresh = ledger.unread()
         if fresh:
             raise StateError(
                 f"the run of the checkpoint {own.parent} has ended with its input, and {fresh} has come since\n"
