@@ -4,29 +4,39 @@ In `changes` mode an answer that holds at the end of a part of the input is emit
 instant may delete it; its `-` is emitted once that instant is over. So what has been emitted within the open instant
 follows from its edges and from where they were split. Without a deletion the split has no effect: what held at its
 end still holds. A cell's head therefore records each split of the open instant that a deletion follows, as the
-number of edges of each stream before it, and a rebuild processes the instant in the same parts.
+number of edges of each stream before it, and a rebuild processes the instant in the same parts. A query that is added
+starts between two parts, with what holds then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from meander.dataflow.edges import Edges
+from meander.physical.plan import Result
 from meander.spark.state import Head
 
 
 def note_part(head: Head, edges: Mapping[str, Edges], time: int) -> None:
     """Record a part of the input, after which time has advanced to `time`."""
     if time > head.time:
-        head.time, head.open_rows, head.splits = time, {}, []
+        head.time, head.open_rows, head.splits, head.added = time, {}, [], []
     last = {stream: some.take(slice(first_at(some, time), None)) for stream, some in edges.items()}
     if head.open_rows and any((some.op < 0).any() for some in last.values()):
         head.splits.append(dict(head.open_rows))
     for stream, some in last.items():
         if some.rows:
             head.open_rows[stream] = head.open_rows.get(stream, 0) + some.rows
+
+
+def note_added(head: Head, results: Iterable[Result]) -> None:
+    """Record that results are added before the next part."""
+    for one in results:
+        if head.splits[-1:] != [head.open_rows]:
+            head.splits.append(dict(head.open_rows))
+        head.added.append((one.query, one.head, len(head.splits)))
 
 
 def parts_of(head: Head, edges: Mapping[str, Edges]) -> Iterator[dict[str, Edges]]:

@@ -3,15 +3,15 @@
 State that is made again from the window has known all along what was handed out before, as a rule: each answer until
 its largest expiry, which follows from the window alone. So the records of the replay are dropped. Two results are
 owed some of them. One of a query that was not answered before gets what holds at the time reached (in `changes` mode
-with paths that hold then, not when the answer started). And where a plan
-looks for longer paths only when the one it has expires, an answer may hold for longer than its records say; its
-record until the largest expiry is handed out, from the next instant on, so that no record is there twice. To another
-stage its tuples are told at once: it takes the largest expiry of all that it hears.
+with paths that hold then, not when the answer started). And where a plan looks for longer paths only when the one it
+has expires, an answer may hold for longer than its records say; its record until the largest expiry is handed out,
+from the next instant on, so that no record is there twice. To another stage its tuples are told at once: it takes the
+largest expiry of all that it hears.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from meander.dataflow.answers import Answers, take_answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges
 from meander.physical.plan import Result
+from meander.spark.instants import note_added
 from meander.spark.state import Head
 
 Records = tuple[Result, Answers]
@@ -26,10 +27,26 @@ Records = tuple[Result, Answers]
 
 def rebuilt(dataflow: Dataflow, parts: Iterable[Mapping[str, Edges]], head: Head) -> list[Records]:
     """Replay what was processed up to the head's time; the records that are to be emitted again."""
+    # A snapshot of this plan is of a time at which all its results had been added.
+    if dataflow.time < 0:
+        parts = with_added(dataflow, parts, head)
     records = retold(dataflow.replay(parts, head.time), head, dataflow.mode)
     if dataflow.mode == "changes":
-        records += dataflow.restart([one for one in dataflow.plan.results if is_new(one, head)])
+        new = [one for one in dataflow.plan.results if is_new(one, head)]
+        records += dataflow.restart(new)
+        note_added(head, new)
     return records
+
+
+def with_added(
+    dataflow: Dataflow, parts: Iterable[Mapping[str, Edges]], head: Head
+) -> Iterator[Mapping[str, Edges]]:
+    """The parts of a replay; between them the results start that were added there."""
+    for number, part in enumerate(parts):
+        added = [one for one in dataflow.plan.results if (one.query, one.head, number) in head.added]
+        for _ in dataflow.restart(added):
+            pass
+        yield part
 
 
 def retold(replayed: Iterable[Records], head: Head, mode: str) -> list[Records]:

@@ -51,8 +51,9 @@ class Head:
     """What is known of a cell besides its pieces' bytes.
 
     `streams` and `results` (query and head) are those of the last batch; `tells_late`, that its plan may have known
-    answers to hold for longer than it had said. `open_rows` and `splits` are about the instant `time` (see
-    `instants`): how many edges of each stream it has brought, and how many it had where it was split.
+    answers to hold for longer than it had said. `open_rows`, `splits` and `added` are about the instant `time` (see
+    `instants`): how many edges of each stream it has brought, how many it had where it was split, and the results
+    that were added within it, each with the number of the part that came next.
     """
 
     token: int = 0
@@ -66,6 +67,7 @@ class Head:
     time: int = -1
     open_rows: dict[str, int] = field(default_factory=dict)
     splits: list[dict[str, int]] = field(default_factory=list)
+    added: list[tuple[str, str, int]] = field(default_factory=list)
     streams: list[str] = field(default_factory=list)
     results: list[list[str]] = field(default_factory=list)
     tells_late: bool = False
@@ -80,6 +82,7 @@ class Head:
     def from_bytes(data: bytes) -> Head:
         fields = json.loads(data)
         fields["pieces"] = [Piece(*one) for one in fields["pieces"]]
+        fields["added"] = [tuple(one) for one in fields.get("added", ())]
         return Head(**fields)
 
     def add(self, stream: str, rows: int, expiry: int) -> Piece:
