@@ -193,21 +193,21 @@ def test_a_disk_that_fills_ends_a_run_which_resumes_when_there_is_space(spark, t
     small_disk.grow("100k")
     out = small_disk.folder / "out.jsonl"
     with pytest.raises(OutputError) as failed:
-        start(spark, str(tmp_path / "in.tsv"), tmp_path / "checkpoint", out).wait(300)
+        start(spark, str(tmp_path / "in.tsv"), tmp_path / "checkpoint", out).wait(900)
     assert str(failed.value) == (
         f"{out} cannot be written: No space left on device\n"
         "hint: free some space on its disk, or write to another disk"
     )
     assert out.read_bytes()[-1:] in (b"", b"\n"), "half a line is left"
     small_disk.grow("100m")
-    assert start(spark, str(tmp_path / "in.tsv"), tmp_path / "checkpoint", out).wait(300)
+    assert start(spark, str(tmp_path / "in.tsv"), tmp_path / "checkpoint", out).wait(900)
     assert_undisturbed(read_records(out), CLOSURE, rows)
     out.unlink()
 
     small_disk.grow("100k")
     checkpoint, out = small_disk.folder / "checkpoint", tmp_path / "out.jsonl"
     with pytest.raises(OutputError) as failed:
-        start(spark, str(tmp_path / "in.tsv"), checkpoint, out).wait(300)
+        start(spark, str(tmp_path / "in.tsv"), checkpoint, out).wait(900)
     assert str(failed.value) == (
         f"the disk is full: {checkpoint} cannot be written\n"
         f"hint: free some space, or use another disk; {RESUMES}"
@@ -215,7 +215,7 @@ def test_a_disk_that_fills_ends_a_run_which_resumes_when_there_is_space(spark, t
     small_disk.grow("100m")
     run = start(spark, str(tmp_path / "in.tsv"), checkpoint, out, metrics="/dev/full")
     with pytest.raises(OutputError, match="/dev/full cannot be written: No space left on device"):
-        run.wait(300)
+        run.wait(900)
     assert_undisturbed(read_records(out), CLOSURE, rows)
 
 
@@ -284,7 +284,7 @@ spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fals
 session = meander.Session(spark)
 session.stream("s", sys.argv[1])
 session.query(sys.argv[2], "q")
-assert session.start(sinks={"q": sys.argv[3]}, follow=False).wait(300)
+assert session.start(sinks={"q": sys.argv[3]}, follow=False).wait(900)
 """
 
 
