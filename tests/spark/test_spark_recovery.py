@@ -159,7 +159,8 @@ def test_a_restart_within_an_instant_takes_no_stop_with_it(spark, tmp_path):
     rows = [("p", "a", "q", 10), ("p", "a", "q", 10, "-"), ("p", "a", "r", 40)]
     growing = Growing(spark, tmp_path, rows, 3)
     for part in range(3):
-        growing.start(part, {"q": (query, None)}, end=part == 2, mode="changes")
+        run = growing.start(part, {"q": (query, None)}, end=part == 2, mode="changes")
+        assert run.figures[0]["cells"][0]["rebuilt"]
     changes = [(one["trg"], one["op"], one["ts"]) for one in growing.records("q")]
     assert changes == [("q", "+", 10), ("q", "-", 10), ("r", "+", 40), ("r", "-", 43)]
 
