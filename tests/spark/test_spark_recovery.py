@@ -153,6 +153,19 @@ def test_queries_are_added_with_the_next_start_and_left_out_for_good(spark, tmp_
 
 
 @pytest.mark.slow
+def test_a_restart_within_an_instant_takes_no_stop_with_it(spark, tmp_path):
+    """In `changes` mode q is reached and lost at 10, in two starts; its stop waits for the instant to be over."""
+    query = "STREAM s WINDOW 3\nOut(x, y) <- a(x, y)."
+    rows = [("p", "a", "q", 10), ("p", "a", "q", 10, "-"), ("p", "a", "r", 40)]
+    growing = Growing(spark, tmp_path, rows, 3)
+    for part in range(3):
+        run = growing.start(part, {"q": (query, None)}, end=part == 2, mode="changes")
+        assert run.figures[0]["cells"][0]["rebuilt"]
+    changes = [(one["trg"], one["op"], one["ts"]) for one in growing.records("q")]
+    assert changes == [("q", "+", 10), ("q", "-", 10), ("r", "+", 40), ("r", "-", 43)]
+
+
+@pytest.mark.slow
 def test_a_rebuild_with_paths_and_deletions_keeps_every_path_true(spark, tmp_path):
     """State is lost in every second batch, and there are no snapshots; the law's judge looks at the paths."""
     rows = generate(25, 1200, deletions=True)

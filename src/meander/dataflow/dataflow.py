@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -333,11 +333,10 @@ class Dataflow:
         for result in self.results:
             result.forget_paths(self.time)
 
-    def restart(self, results: Iterable[Result]) -> Iterator[tuple[Result, Answers]]:
+    def restart(self, results: Sequence[Result]) -> list[tuple[Result, Answers]]:
         """In `changes` mode, what holds now of some results of which nothing has been emitted yet."""
-        for stream in self.results:
-            if stream.result in results:
-                yield stream.result, stream.restart(self.time, self.vertices)
+        chosen = [stream for stream in self.results if stream.result in results]
+        return [(stream.result, stream.restart(self.time, self.vertices)) for stream in chosen]
 
     @property
     def tells_late(self) -> bool:

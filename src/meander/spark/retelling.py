@@ -43,9 +43,9 @@ def with_added(
 ) -> Iterator[Mapping[str, Edges]]:
     """The parts of a replay; between them the results start that were added there."""
     for number, part in enumerate(parts):
-        added = [one for one in dataflow.plan.results if (one.query, one.head, number) in head.added]
-        for _ in dataflow.restart(added):
-            pass
+        dataflow.restart(
+            [one for one in dataflow.plan.results if (one.query, one.head, number) in head.added]
+        )
         yield part
 
 
