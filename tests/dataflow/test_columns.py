@@ -20,7 +20,7 @@ JSON = b'{"src": "x", "label": "a", "trg": "y", "ts": 1, "exp": 9, "path": null}
     [
         ("s.csv", b"src,label,trg,ts,op\n", []),
         ("s.csv", b'\xef\xbb\xbf\r\nts,"a b", src,label,trg,\r\n', ["a b"]),
-        ("s.csv.gz", gzip.compress(b"src,label,trg,ts,weight"), ["weight"]),
+        ("s.csv.gz", gzip.compress(b"src,label,trg,ts,weight", mtime=0), ["weight"]),
         ("s.jsonl", b"\n" + JSON + b'{"other": 1}\n', ["exp", "path"]),
         ("s.jsonl", b"[1, 2]\n", []),
         ("s.jsonl", b"no JSON\n", []),
