@@ -193,6 +193,8 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, here: Here, runner
 
 # -- Kafka
 
+STARTING = "starting Spark …\n"
+
 
 def closed_port() -> int:
     with socket.socket() as one:
@@ -200,10 +202,10 @@ def closed_port() -> int:
         return int(one.getsockname()[1])
 
 
-def test_a_broker_that_is_down_is_named_before_spark_starts(tmp_path: Path, here: Here, edges: str) -> None:
+def test_a_broker_that_is_down_is_named_at_once(tmp_path: Path, here: Here, edges: str) -> None:
     server = f"127.0.0.1:{closed_port()}"
     expected = (
-        f"error: no Kafka broker can be reached for the topic flows: {server} (Connection refused)\n"
+        f"{STARTING}error: no Kafka broker can be reached for the topic flows: {server} (Connection refused)\n"
         "hint: check that the broker runs, and that its host and port can be reached from here\n"
     )
     place = f"kafka://{server}/flows"
@@ -216,7 +218,7 @@ def test_a_broker_that_is_down_is_named_before_spark_starts(tmp_path: Path, here
 
 def java_hint(text: str) -> str:
     hint = "install a JDK 17 or newer and set JAVA_HOME to its folder; --runner local and meander.run need no Spark"
-    return f"error: Spark needs Java 17 or newer: {text}\nhint: {hint}\n"
+    return f"{STARTING}error: Spark needs Java 17 or newer: {text}\nhint: {hint}\n"
 
 
 def test_spark_without_java_says_what_is_missing(tmp_path: Path, edges: str) -> None:
@@ -256,7 +258,7 @@ def test_another_version_of_spark_is_refused_with_the_one_that_is_supported(
     path = f"{package.parent}{os.pathsep}{environment()['PYTHONPATH']}"
     assert run(tmp_path, "--stream", edges, "--out", "-", PYTHONPATH=path) == (
         1,
-        "error: Spark 4.1.1 is not supported: Meander runs on Spark 4.3\n"
+        f"{STARTING}error: Spark 4.1.1 is not supported: Meander runs on Spark 4.3\n"
         "hint: pip install 'pyspark>=4.3.0,<4.4'; --runner local and meander.run need no Spark\n",
     )
 
@@ -265,9 +267,9 @@ def test_a_session_of_spark_connect_is_refused(tmp_path: Path, here: Here, edges
     here.monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
     assert here.run("--stream", edges, "--out", "-") == (
         2,
-        "error: Meander does not run on Spark Connect yet: it needs a session of the process that runs Spark's "
-        "driver\nhint: start the session with .master(…) in place of .remote(…) and without SPARK_REMOTE, or by "
-        "spark-submit\n",
+        f"{STARTING}error: Meander does not run on Spark Connect yet: it needs a session of the process that "
+        "runs Spark's driver\nhint: start the session with .master(…) in place of .remote(…) and without "
+        "SPARK_REMOTE, or by spark-submit\n",
     )
 
 

@@ -63,11 +63,7 @@ def streams_read(query: RegularQuery) -> list[str]:
 
 def run_on_spark(request: Request) -> None:
     """Answer the query on a local Spark, or on the one that `spark-submit` gives."""
-    from meander.dataflow.sources import check_source
-
-    for path in request.streams.values():
-        if not path.startswith("kafka://"):
-            check_source(path, follow=request.follow)
+    _check_paths(request)
     print_note("starting Spark …")
     _announce_compilation()
     _point_out_extra_columns(request)
@@ -129,6 +125,24 @@ def run_on_spark(request: Request) -> None:
         raise
     finish()
     run.tally.check_used()
+
+
+def _check_paths(request: Request) -> None:
+    """Refuse what cannot be read or written at all, before Spark takes its time to start."""
+    from meander.dataflow.files import is_kafka, local_path
+    from meander.dataflow.sources import check_source
+
+    for path in request.streams.values():
+        if not is_kafka(path):
+            check_source(path, follow=request.follow)
+    if not is_kafka(request.out):
+        local_path(request.out, "answers")
+    if request.rejects is not None:
+        local_path(request.rejects, "rejects")
+    if request.metrics is not None:
+        local_path(request.metrics, "metrics")
+    if request.checkpoint is not None:
+        local_path(request.checkpoint, "checkpoint")
 
 
 def run_in_process(request: Request) -> None:
