@@ -16,6 +16,11 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": SOURCE, **more}
 
 
+def messages(stderr: str) -> str:
+    """What was said on standard error, whether or not kernels had to be compiled first."""
+    return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("compiling "))
+
+
 def meander(*arguments: str, given: bytes = b"", **more: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "meander", *arguments],

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command import environment, meander, refused
+from command import environment, meander, messages, refused
 from meander.cli.progress import BETWEEN_LINES, Progress
 from meander.dataflow.tally import Tally
 
@@ -37,7 +37,7 @@ def test_late_edges_are_counted_and_the_first_is_shown_with_its_line(tmp_path: P
     done = local(tmp_path, LATE)
     assert done.returncode == 0
     assert figures(done.stderr) == "3 edges, 2 late, 0 rejected, 1 answer"
-    first, hint, *_ = done.stderr.splitlines()
+    first, hint, *_ = messages(done.stderr).splitlines()
     assert first == f"too late: 2 edges, the first in line 2 of {tmp_path / 's.tsv'}: x\\ta\\ty\\t50"
     assert hint.startswith("hint: --lateness DUR")
     assert (

@@ -177,7 +177,7 @@ def test_output_that_the_locale_cannot_show_is_escaped() -> None:
     assert "\\U0001d4ab" in done.stdout
 
 
-def test_an_interrupt_ends_quietly() -> None:
+def test_an_interrupt_ends_in_one_word() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "meander", "explain", "-"],
         stdin=subprocess.PIPE,
@@ -190,7 +190,7 @@ def test_an_interrupt_ends_quietly() -> None:
     time.sleep(2.5)
     process.send_signal(2)
     out, err = process.communicate()
-    assert (process.returncode, out, err) == (130, b"", b"")
+    assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
 
 
 def test_a_traceback_is_there_for_those_who_ask() -> None:

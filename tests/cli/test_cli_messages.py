@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from command import environment
+from command import environment, messages
 from meander.cli import main
 from small_disk import SmallDisk
 
@@ -52,7 +52,7 @@ def run(folder: Path, *options: str, runner: str = "spark", **more: str) -> tupl
         env=environment(**more),
         check=False,
     )
-    return done.returncode, done.stderr
+    return done.returncode, messages(done.stderr)
 
 
 class Here:
@@ -71,7 +71,7 @@ class Here:
         with pytest.raises(SystemExit) as end:
             main()
         assert isinstance(end.value.code, int)
-        return end.value.code, self.capture.readouterr().err
+        return end.value.code, messages(self.capture.readouterr().err)
 
 
 @pytest.fixture
@@ -339,4 +339,4 @@ def test_standard_output_on_a_full_disk_is_an_error(tmp_path: Path, edges: str) 
         check=False,
     )
     expected = f"error: standard output cannot be written: No space left on device\nhint: {MORE_SPACE}\n"
-    assert (done.returncode, done.stderr) == (1, expected)
+    assert (done.returncode, messages(done.stderr)) == (1, expected)

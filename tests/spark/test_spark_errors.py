@@ -14,7 +14,7 @@ import pytest
 from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_records, write_tsv
 
 import meander.spark
-from command import ROOT, environment
+from command import ROOT, environment, messages
 from meander.errors import ArgumentError, InputError, MemoryBudgetError, OutputError, SparkError, StateError
 from meander.spark.failures import translate_error
 from meander.spark.session import Session
@@ -250,9 +250,9 @@ def test_a_run_whose_java_process_is_killed_says_so_and_resumes(tmp_path):
         _, said = run.communicate(timeout=300)
     finally:
         run.kill()
-    assert (run.returncode, said) == (
+    assert (run.returncode, messages(said)) == (
         1,
-        "error: Spark's Java process was killed (SIGKILL)\n"
+        "starting Spark …\nerror: Spark's Java process was killed (SIGKILL)\n"
         f"hint: a process that was killed may have used more memory than there is; {RESUMES}\n",
     )
     again = command(tmp_path, "--out", str(out), *options)
@@ -269,9 +269,9 @@ def test_workers_without_meander_are_named_with_the_python_to_use(tmp_path):
     bare = str(tmp_path / "bare" / "bin" / "python")
     run = command(tmp_path, "--out", str(tmp_path / "out.jsonl"), PYSPARK_PYTHON=bare, PYTHONPATH="")
     _, said = run.communicate(timeout=300)
-    assert (run.returncode, said) == (
+    assert (run.returncode, messages(said)) == (
         1,
-        f"error: the Python of Spark's workers has no module meander\nhint: {ANOTHER_PYTHON}\n",
+        f"starting Spark …\nerror: the Python of Spark's workers has no module meander\nhint: {ANOTHER_PYTHON}\n",
     )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import threading
 import time
 from pathlib import Path
@@ -205,7 +206,8 @@ def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_
 def test_a_stream_that_spark_would_read_now_and_did_not_before_is_refused_before_spark_starts(tmp_path):
     note(tmp_path / "checkpoint", Session().query(CLOSURE, "query"))
     session = Session()
-    session.stream("s", "kafka://127.0.0.1:9/edges")
-    session.query(CLOSURE, "query")
-    with pytest.raises(StateError, match="has no stream as read by Spark, and now there would be s"):
-        session.start(str(tmp_path / "checkpoint"))
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        session.stream("s", f"kafka://127.0.0.1:{broker.getsockname()[1]}/edges")
+        session.query(CLOSURE, "query")
+        with pytest.raises(StateError, match="has no stream as read by Spark, and now there would be s"):
+            session.start(str(tmp_path / "checkpoint"))
