@@ -324,7 +324,9 @@ def test_a_file_that_changes_after_it_was_read_is_refused_at_once_and_at_the_nex
     }
 
 
-@pytest.mark.parametrize("content", [gzip.compress(b"a\tk\tb\t1\n"), b"a\tk\tb\t1\n"])
+@pytest.mark.parametrize(
+    "content", [gzip.compress(b"a\tk\tb\t1\n"), b"a\tk\tb\t1\n"], ids=["packed", "plain"]
+)
 def test_what_was_read_whole_may_not_even_grow(tmp_path, content):
     path = tmp_path / "s.tsv.gz"
     path.write_bytes(content)
@@ -382,6 +384,22 @@ def test_an_entry_that_is_missing_is_named(tmp_path, lost):
         open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}).advance(4)
     with pytest.raises(StateError, match=rf"/00000000{lost}.json is missing"):
         ledger.entry(lost)
+
+
+def test_a_file_that_is_removed_before_it_was_read_to_its_end_is_missed(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledgers, "LEAST_SEGMENT", 64)
+    data = tmp_path / "data"
+    data.mkdir()
+    write_lines(data / "a.tsv", 0, 140)
+    write_lines(data / "b.tsv", 200, 340)
+    ledger = open_ledger(tmp_path, {"s": data}, batch_rows=10)
+    first = ledger.advance(0)
+    assert 0 < ledger.positions[str(data / "a.tsv")] < (data / "a.tsv").stat().st_size
+    (data / "a.tsv").unlink()
+    said = r"a.tsv has changed since it was read: \d+ of its \d+ bytes were read, and now it is gone"
+    assert re.search(said, ledger.entry(ledger.advance(first)).error)
+    with pytest.raises(InputError, match=said):
+        open_ledger(tmp_path, {"s": data}).check_files()
 
 
 def test_an_entry_with_flipped_bytes_is_named(tmp_path):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import meander
-from meander.errors import ArgumentError, InputError, MemoryBudgetError, StateError
+from meander.errors import ArgumentError, InputError, MeanderError, MemoryBudgetError, StateError
 from meander.spark.session import Session
 
 pytestmark = pytest.mark.spark
@@ -206,9 +206,59 @@ def test_damage_ends_the_run_after_what_came_before_it(spark, tmp_path):
     with pytest.raises(InputError, match="is damaged"):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv.gz"})
     assert read_lines(tmp_path / "out.jsonl")
-    # Nothing is left to read: the same again says the same.
-    with pytest.raises(InputError, match=r"is damaged.*\nhint: "):
+    # What could not be read is lost to this checkpoint, whatever has come since.
+    with pytest.raises(InputError, match=r"could not read all of its input: .* is damaged.*\nhint: mend"):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv.gz"})
+
+
+def test_rows_that_were_lost_are_not_forgotten_by_later_batches(spark, tmp_path):
+    """A damaged file and then a good one, each a batch of its own."""
+    data = tmp_path / "in"
+    data.mkdir()
+    rows = generate(7, 400)
+    packed = gzip.compress("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
+    (data / "a.tsv.gz").write_bytes(packed[:-20])
+    (data / "b.tsv.gz").write_bytes(gzip.compress(b"x\ta\ty\t900\n"))
+    for message in (
+        r"a.tsv.gz is damaged",
+        r"could not read all of its input",
+        r"could not read all of its input",
+    ):
+        with pytest.raises(InputError, match=message):
+            answer(spark, tmp_path, CLOSURE, {"s": data}, batch_rows=10)
+
+
+def test_a_run_that_failed_leaves_its_checkpoint_to_others(spark, tmp_path):
+    write_tsv(tmp_path / "s.tsv", generate(8, 40))
+
+    def start(sink):
+        session = Session(spark)
+        session.stream("s", str(tmp_path / "s.tsv"))
+        session.query(CLOSURE, "q")
+        return session.start(str(tmp_path / "checkpoint"), {"q": sink})
+
+    def fail(answers, batch):
+        raise ValueError("no such table")
+
+    with pytest.raises(MeanderError, match="no such table"):
+        start(fail).process_available()
+    seen = []
+    again = start(lambda answers, batch: seen.extend(answers.collect()))
+    again.process_available()
+    again.stop()
+    assert seen
+
+
+def test_an_output_to_replace_survives_arguments_that_are_refused(spark, tmp_path):
+    out = tmp_path / "out.jsonl"
+    out.write_text("of another run\n")
+    session = Session(spark)
+    session.query(CLOSURE, "q")
+    with pytest.raises(ArgumentError, match="the stream s is not known"):
+        session.start(sinks={"q": str(out)}, overwrite=True)
+    with pytest.raises(ArgumentError, match=r"rejects cannot go to .*r.parquet"):
+        session.start(sinks={"q": str(out)}, rejects=str(tmp_path / "r.parquet"), overwrite=True)
+    assert out.read_text() == "of another run\n"
 
 
 def test_a_budget_that_is_reached_ends_the_run_at_once_and_it_goes_on_with_more(spark, tmp_path, capfd):

@@ -12,11 +12,25 @@ import pytest
 
 from meander.dataflow.edges import Reject
 from meander.errors import ArgumentError, StateError
+from meander.spark import sinks
 from meander.spark.codec import encode_rejects
 from meander.spark.formats import ARROW, encode_table
-from meander.spark.sinks import LineFile, Record, Rejects, StandardOutput, one_table, open_sink
+from meander.spark.sinks import Record, Rejects, StandardOutput, one_table
 
 EMPTY = pa.schema([("src", pa.large_string())])
+
+
+def LineFile(path, record):
+    sink = sinks.LineFile(path, record)
+    sink.begin()
+    return sink
+
+
+def open_sink(place, record, *, bounded, empty):
+    """A sink that a run has begun to write to."""
+    sink = sinks.open_sink(place, record, bounded=bounded, empty=empty)
+    sink.begin()
+    return sink
 
 
 def part(*names):
@@ -166,6 +180,53 @@ def test_a_file_that_lost_lines_is_not_written_on(tmp_path):
     path.write_text("")
     with pytest.raises(StateError, match="has 0 bytes, and the checkpoint says that 4 were written"):
         LineFile(path, record)
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out", "out.parquet"])
+def test_an_output_to_replace_is_left_alone_until_the_run_begins(tmp_path, name):
+    """What is wrong with other arguments shows between the two."""
+    first = open_sink(str(tmp_path / name), Record(tmp_path / "first"), bounded=True, empty=EMPTY)
+    first.write(0, [part("a")] if first.how == ARROW else [b"a\n"])
+    first.finish()
+    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    record = Record(tmp_path / "second", overwrite=True)
+    sink = sinks.open_sink(str(tmp_path / name), record, bounded=True, empty=EMPTY)
+    after = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    assert after == before
+    sink.begin()
+    sink.write(0, [])
+    sink.finish()
+    assert {path for path, content in before.items() if path.exists() and path.read_bytes() == content} == {
+        tmp_path / "first"
+    }
+
+
+@pytest.mark.parametrize("change", ["removed", "shorter", "another folder"])
+def test_a_folder_without_its_last_part_is_not_written_on(tmp_path, change):
+    record = Record(tmp_path / "record")
+    sink = open_sink(str(tmp_path / "out"), record, bounded=False, empty=EMPTY)
+    sink.write(0, [part("a")])
+    sink.write(1, [part("b")])
+    last = tmp_path / "out" / "part-000000001.parquet"
+    if change == "removed":
+        last.unlink()
+    elif change == "shorter":
+        last.write_bytes(last.read_bytes()[:-1])
+    name = "other" if change == "another folder" else "out"
+    with pytest.raises(
+        StateError, match=r"part-000000001.parquet, to which answers were written, is missing"
+    ):
+        open_sink(str(tmp_path / name), record, bounded=False, empty=EMPTY)
+
+
+def test_a_folder_whose_last_batch_comes_again_without_answers_goes_on(tmp_path):
+    record = Record(tmp_path / "record")
+    sink = open_sink(str(tmp_path / "out"), record, bounded=False, empty=EMPTY)
+    sink.write(0, [part("a")])
+    sink.write(1, [part("b")])
+    sink.write(1, [])
+    open_sink(str(tmp_path / "out"), record, bounded=False, empty=EMPTY).write(2, [part("c")])
+    assert pq.read_table(tmp_path / "out").column("src").to_pylist() == ["a", "c"]
 
 
 def test_packed_lines_can_be_read_whole(tmp_path):

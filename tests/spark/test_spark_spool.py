@@ -53,6 +53,7 @@ def test_a_file_gets_the_answers_in_their_order_and_nothing_is_left_of_the_spool
     rows = encoded(SIZES, job(tmp_path / "spool"))
     assert [row.kind for row in rows] == [SPOOLED if size >= MANY else ANSWERS for size in SIZES]
     sink = LineFile(tmp_path / name, Record(tmp_path / "record.json"))
+    sink.begin()
     with contents(rows) as parts:
         sink.write(0, parts)
     assert not list((tmp_path / "spool").iterdir())

@@ -130,6 +130,7 @@ def run_on_spark(request: Request) -> None:
 def _check_paths(request: Request) -> None:
     """Refuse what cannot be read or written at all, before Spark takes its time to start."""
     from meander.dataflow.files import is_kafka, local_path
+    from meander.dataflow.sinks import check_rejects
     from meander.dataflow.sources import check_source
 
     for path in request.streams.values():
@@ -138,7 +139,7 @@ def _check_paths(request: Request) -> None:
     if not is_kafka(request.out):
         local_path(request.out, "answers")
     if request.rejects is not None:
-        local_path(request.rejects, "rejects")
+        check_rejects(request.rejects)
     if request.metrics is not None:
         local_path(request.metrics, "metrics")
     if request.checkpoint is not None:

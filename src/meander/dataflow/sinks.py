@@ -352,14 +352,17 @@ def open_sink(place: str, usual: tuple[int, bool] = (2, False), *, overwrite: bo
 
 def open_rejects(place: str) -> RejectSink:
     """The sink that a `--rejects` path means."""
-    if place == "-":
-        return RejectSink(StandardOutput())
+    check_rejects(place)
+    return RejectSink(StandardOutput() if place == "-" else line_file(Path(place)))
+
+
+def check_rejects(place: str) -> None:
+    """Refuse what rejects cannot go to."""
     path = local_path(place, "rejects")
-    if not path.name.endswith((".jsonl", ".jsonl.gz")) or path.is_dir():
+    if place != "-" and (not path.name.endswith((".jsonl", ".jsonl.gz")) or path.is_dir()):
         raise ArgumentError(
-            f"rejects cannot go to {place}\nhint: they go to a .jsonl or .jsonl.gz file, or to -"
+            f"rejects cannot go to {place}", hint="they go to a .jsonl or .jsonl.gz file, or to -"
         )
-    return RejectSink(line_file(path))
 
 
 def line_file(path: Path) -> Lines:

@@ -17,6 +17,7 @@ from meander.dataflow.edges import Edges, Reason, concat_edges
 from meander.dataflow.ingest import Ingest
 from meander.spark.cells import Job, Output
 from meander.spark.chunks import (
+    CHANGED,
     CLOSED,
     EDGES,
     ERROR,
@@ -94,7 +95,7 @@ def take_up(
 
 def passed_on(one: Chunk) -> Iterator[Output]:
     """A row that leaves as it came."""
-    if one.kind in (REJECTS, ERROR, FIGURES, FULL, JUMP):
+    if one.kind in (REJECTS, ERROR, CHANGED, FIGURES, FULL, JUMP):
         rows = count_rejects(one.data) if one.kind == REJECTS else 1
         yield Output(one.kind, "", "", rows, one.data)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from meander.dataflow.edges import Edges
 
 EDGES, REJECTS, TICK, ERROR, SEGMENTS, READ = "edges", "rejects", "tick", "error", "segments", "read"
+CHANGED = "changed"  # a file is not as it was when it was read: nothing more of the input is read
 """What a row on its way to a cell holds. A tick wakes a cell that has no edges, and can close a stream; segments
 of files are read by the cell itself; `READ` is how many bytes of files have been read."""
 

@@ -90,6 +90,6 @@ def checksum_of(path: Path, start: int, end: int, checksum: int = 0) -> int:
 def changed(path: Path, how: str) -> InputError:
     return InputError(
         f"{path} has changed since it was read: {how}",
-        hint="a file that was read may grow or be removed, not change: put it back as it was and new rows into "
+        hint="a file may grow, and be removed once it is read to its end: put it back as it was and new rows into "
         "another file, or start over with a new --checkpoint",
     )

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from meander.dataflow.files import input_files
 from meander.errors import InputError
-from meander.spark.fingerprints import Fingerprint, check_fingerprint, take_fingerprint
+from meander.spark.fingerprints import Fingerprint, changed, check_fingerprint, take_fingerprint
 from meander.spark.notes import missing_part, read_note, write_note
 
 KEEP_ENTRIES = 1000
@@ -122,6 +122,9 @@ class Ledger:
         except InputError as error:
             entry = Entry(error=str(error))
             self._failed = True
+        except FileNotFoundError:  # a file that was listed is gone: the next look tells what that means
+            self._look_at = now + LOOK_AGAIN
+            return number
         if not entry.segments and not entry.closed and not entry.error:
             self._look_at = now + min(LOOK_AGAIN, (self.clock() - now) / LOOKING)
             if self.tick is None or now - self._ticked < self.tick:
@@ -143,9 +146,17 @@ class Ledger:
 
     def check_files(self) -> None:
         """Refuse a file whose part that was read has changed since."""
+        self._check_removed()
         for path in self.fingerprints:
             if os.path.exists(path):
                 self._check(Path(path), os.stat(path), thorough=True)
+
+    def _check_removed(self) -> None:
+        """Refuse to continue without a file of which only a part was read."""
+        for path, known in self.fingerprints.items():
+            at = self.positions[path]
+            if at != WHOLE and at < known.size and not os.path.exists(path):
+                raise changed(Path(path), f"{at} of its {known.size} bytes were read, and now it is gone")
 
     def forget(self, number: int) -> None:
         """Entries up to `number` have been processed: delete those that nobody can ask for again."""
@@ -205,6 +216,7 @@ class Ledger:
         self.closed |= set(entry.closed)
 
     def _next_entry(self) -> Entry:
+        self._check_removed()
         segments: list[Segment] = []
         for stream, place in self.places.items():
             if stream not in self.closed:

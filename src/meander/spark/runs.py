@@ -34,15 +34,17 @@ from meander.dataflow.sinks import unwritable, writing
 from meander.dataflow.tally import Tally, jump_message
 from meander.errors import ArgumentError, InputError, MeanderError
 from meander.spark.cells import Job
-from meander.spark.chunks import ANSWERS, ERROR, FIGURES, FULL, JUMP, REJECTS, SPOOLED
+from meander.spark.chunks import ANSWERS, CHANGED, ERROR, FIGURES, FULL, JUMP, REJECTS, SPOOLED
 from meander.spark.codec import reject_reasons
 from meander.spark.failures import java_may_have_ended, translate_error
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
+from meander.spark.notes import START_OVER, read_note, write_note
 from meander.spark.sinks import Rejects, Sink
 from meander.spark.spool import contents, empty_spool
 
 KEPT = 100
+DAMAGE = "damage.json"
 
 
 @dataclass
@@ -203,8 +205,9 @@ class Run:
                     return True
                 if deadline is not None and time.monotonic() > deadline:
                     return False
-            # The last batch is committed before the query is stopped, so that a restart finds it done.
-            self.query.processAllAvailable()
+            if self._error is None:
+                # The last batch is committed before the query is stopped, so that a restart finds it done.
+                self.query.processAllAvailable()
         with self.held:
             self._stop_query()
             if self._error is not None:
@@ -224,9 +227,8 @@ class Run:
         time.sleep(LOOK_AGAIN)
         with self._errors():
             self.query.processAllAvailable()
-        if self._error is not None:
-            self.stop()
-            raise self._error
+            if self._error is not None:
+                raise self._error
 
     def finish(self) -> None:
         """End the streams: what is there is answered, what is held is released, and the run stops."""
@@ -236,7 +238,10 @@ class Run:
 
     def release_if_over(self) -> None:
         """Let others have the checkpoint and the outputs, where this run uses them no longer."""
-        if not self.query.isActive:
+        active = False
+        with java_may_have_ended():
+            active = self.query.isActive
+        if not active:
             self.held.close()
 
     def stop(self) -> None:
@@ -292,12 +297,17 @@ class Run:
                 self._warn_of_jump(Jump(Reject(*edge), ts, before))
         cells = [json.loads(row.data) for row in rows if row.kind == FIGURES]
         self._note(batch, cells, time.perf_counter() - begun)
-        damage = next((bytes(row.data).decode() for row in rows if row.kind == ERROR), "")
-        if damage:
-            self._error = damaged_input(damage)
+        for row in rows:
+            if row.kind not in (ERROR, CHANGED):
+                continue
+            error = reported_error(bytes(row.data).decode())
+            if row.kind == ERROR:
+                # Rows that could not be read are lost to this checkpoint; a file that has changed may be put back.
+                note_damage(self.checkpoint / "meander", error)
+            self._error = error
             self._ended.set()
         if len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
-            self._ended_file.write_text(damage, encoding="utf-8")
+            self._ended_file.touch()
             self._ended.set()
 
     def _warn_of_jump(self, jump: Jump) -> None:
@@ -336,9 +346,10 @@ class Run:
         """What Spark raises within, as the error that a batch has ended with or that it means."""
         try:
             yield
-        except MeanderError:
-            raise
         except Exception as error:
+            self.stop()
+            if isinstance(error, MeanderError):
+                raise
             raise (self._error or self._translate(error)) from None
 
     def _translate(self, error: Exception) -> MeanderError:
@@ -354,10 +365,27 @@ class Run:
             raise self._translate(error)
 
 
-def damaged_input(text: str) -> InputError:
+def reported_error(text: str) -> InputError:
     """The error that a reader reported in a row."""
     message, _, hint = text.partition("\nhint: ")
     return InputError(message, hint=hint)
+
+
+def note_damage(folder: Path, error: InputError) -> None:
+    """Note that rows of the input are lost: no later start may continue as if they had not been there."""
+    write_note(folder / DAMAGE, {"message": error.message, "hint": error.hint})
+
+
+def check_damage(folder: Path) -> None:
+    """Refuse a checkpoint of which a reader has lost rows."""
+    try:
+        known = read_note(folder / DAMAGE)
+    except FileNotFoundError:
+        return
+    raise InputError(
+        f"a run with this checkpoint could not read all of its input: {known['message']}",
+        hint=f"mend the input and {START_OVER}",
+    )
 
 
 class Metrics(StreamingQueryListener):

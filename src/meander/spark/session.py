@@ -28,6 +28,7 @@ from pyspark.sql.types import IntegralType
 
 from meander.dataflow.answers import answer_schema
 from meander.dataflow.files import is_kafka, local_path
+from meander.dataflow.sinks import check_rejects
 from meander.dataflow.sources import check_source
 from meander.errors import ArgumentError, InputError, OutputError, StateError
 from meander.explain import explain
@@ -60,7 +61,7 @@ from meander.spark.ledger import Ledger
 from meander.spark.locking import CheckpointLock
 from meander.spark.notes import missing_part
 from meander.spark.pools import Pool
-from meander.spark.runs import Run, SparkSink, check_format, damaged_input
+from meander.spark.runs import Run, SparkSink, check_damage, check_format
 from meander.spark.settings import PARTITIONS, local_spark, prepare_session, refuse_connect
 from meander.spark.sinks import Record, Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
@@ -282,7 +283,7 @@ class Session:
         if metrics is not None:
             local_path(metrics, "metrics")
         if rejects is not None:
-            local_path(str(rejects), "rejects")
+            check_rejects(str(rejects))
         if checkpoint is not None:
             place = local_path(checkpoint, "checkpoint")
         else:
@@ -337,12 +338,20 @@ class Session:
                 reject_sink = Rejects(lines)
             formats = {name: sink.how for name, sink in opened.items()}
             job, frame = self._pipeline(run_id, staged, asked, formats, own, follow)
+            # Everything has been checked: only now is an output emptied that is to be replaced.
+            for sink in (*opened.values(), *([reject_sink] if reject_sink is not None else [])):
+                if not isinstance(sink, SparkSink):
+                    sink.begin()
             note_queries(own, meaning, run_id, [one.stem for one in (own / "sinks").glob("*.json")])
             run = Run(
                 self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger
             )
             run.held = held.pop_all()
-        note_spark(own)
+        try:
+            note_spark(own)
+        except BaseException:
+            run.stop()
+            raise
         if plans is not None:
             run.notes.append(KEPT_PLAN)
         self.runs.append(run)
@@ -370,6 +379,7 @@ class Session:
             for name in streams
             if name in self.sources and self.sources[name].place
         }
+        check_damage(own)
         ledger = Ledger(own / "ledger", places, tuple(places), frozenset(places), 1)
         ledger.check_whole(last_offset(own.parent))
         for name in streams:
@@ -383,9 +393,6 @@ class Session:
             ended.touch()
         if not ended.exists():
             return
-        damage = ended.read_text(encoding="utf-8")
-        if damage:
-            raise damaged_input(damage)
         fresh = ledger.unread()
         if fresh:
             raise StateError(

@@ -97,6 +97,9 @@ class Sink(Protocol):
 
     how: str
 
+    def begin(self) -> None:
+        """All has been checked: what is to be replaced is emptied now."""
+
     def write(self, batch: int, parts: Sequence[Part]) -> None:
         """Take a batch; where the last one comes again, it takes that one's place."""
 
@@ -114,6 +117,7 @@ class LineFile:
         self.path = path
         self.record = record
         self.batch, self.before, self.length = -1, 0, 0
+        self.is_new = True
         known = record.read(self.kind)
         with writing(path, ArgumentError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,10 +136,14 @@ class LineFile:
                     f"{path} is another file than was written, or has changed before its byte {self.length}",
                     hint="put the file back as it was, or start again with a new checkpoint",
                 )
+            self.is_new = False
             return
         record.check_new(path, size > 0)
-        os.truncate(path, 0)
-        self._note(-1, 0)
+
+    def begin(self) -> None:
+        if self.is_new:
+            os.truncate(self.path, 0)
+            self._note(-1, 0)
 
     def write(self, batch: int, parts: Sequence[Part]) -> None:
         if batch < self.batch:
@@ -188,6 +196,9 @@ class StandardOutput:
 
     how = JSONL
 
+    def begin(self) -> None:
+        pass
+
     def write(self, batch: int, parts: Sequence[Part]) -> None:
         try:
             copy_parts(parts, sys.stdout.buffer)
@@ -214,19 +225,26 @@ class Folder:
         with writing(path, ArgumentError):
             path.mkdir(parents=True, exist_ok=True)
         record.hold(path)
-        if known is None or not self._is_of(known):
-            record.check_new(path, any(path.glob("part-*.parquet")))
-            for part in path.glob("part-*.parquet"):
-                part.unlink()
+        self.is_new = known is None or not known["last"]
         if known is None:
+            record.check_new(path, bool(self._parts()))
+        elif known["last"]:
+            # The folder may have been moved, with all that is in it.
+            last = path / known["last"]
+            if not last.is_file() or last.stat().st_size != known["size"]:
+                raise StateError(
+                    f"{last}, to which answers were written, is missing or has changed",
+                    hint="put the folder back as it was, or start again with a new checkpoint",
+                )
+
+    def begin(self) -> None:
+        if self.is_new:
+            for part in self._parts():
+                part.unlink()
             self._note("", 0)
 
-    def _is_of(self, known: dict[str, Any]) -> bool:
-        """Whether this is the folder that was written, or another place to which it was moved."""
-        if known["path"] == str(self.path.resolve()):
-            return True
-        last = self.path / known["last"]
-        return last.is_file() and bool(last.stat().st_size == known["size"])
+    def _parts(self) -> list[Path]:
+        return sorted(self.path.glob("part-*.parquet"))
 
     def _note(self, last: str, size: int) -> None:
         self.record.write(self.kind, self.path, last=last, size=size)
@@ -234,7 +252,10 @@ class Folder:
     def write(self, batch: int, parts: Sequence[Part]) -> None:
         path = self.path / f"part-{batch:09}.parquet"
         if not parts:
-            path.unlink(missing_ok=True)
+            if path.exists():
+                path.unlink()
+                last = self._parts()[-1:]
+                self._note(last[0].name if last else "", last[0].stat().st_size if last else 0)
             return
         write_parquet(one_table([decode_table(part) for part in parts]), path)
         self._note(path.name, path.stat().st_size)
@@ -267,6 +288,10 @@ class ParquetFile:
             )
         self.parts = Folder(folder, record, self.kind)
 
+    def begin(self) -> None:
+        if not self.finished:
+            self.parts.begin()
+
     def write(self, batch: int, parts: Sequence[Part]) -> None:
         if not self.finished:
             self.parts.write(batch, parts)
@@ -274,7 +299,7 @@ class ParquetFile:
     def finish(self) -> None:
         if self.finished:
             return
-        files = sorted(self.parts.path.glob("part-*.parquet"))
+        files = self.parts._parts()
         try:
             tables = [pq.read_table(one, page_checksum_verification=True) for one in files]
         except (OSError, pa.ArrowException) as error:
@@ -295,6 +320,9 @@ class Rejects:
 
     def __init__(self, lines: Sink) -> None:
         self.lines = lines
+
+    def begin(self) -> None:
+        self.lines.begin()
 
     def write(self, batch: int, parts: Sequence[bytes]) -> None:
         text = [

@@ -32,9 +32,9 @@ from pyspark.sql.types import DataType, IntegralType, StringType, StructType, Ti
 
 from meander.errors import ArgumentError
 from meander.spark.chunks import (
+    CHANGED,
     CHUNK_TYPE,
     CLOSED,
-    ERROR,
     PARTITION_SHIFT,
     READ,
     SEGMENTS,
@@ -136,7 +136,7 @@ class SegmentLister(SimpleDataSourceStreamReader):
         cell = self.intake.cell
         ticks = [(cell, 0, TICK, stream, 0, CLOSED) for stream in entry.closed]
         if entry.error:
-            ticks.append((cell, 0, ERROR, "", 0, entry.error.encode()))
+            ticks.append((cell, 0, CHANGED, "", 0, entry.error.encode()))
         return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
 
     def commit(self, end: dict[str, int]) -> None:
@@ -180,7 +180,7 @@ class EdgeReader(DataSourceStreamReader):
         if partition.number == 0:
             ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
             if partition.error:
-                ticks.append(Chunk(ERROR, "", 0, partition.error.encode()))
+                ticks.append(Chunk(CHANGED, "", 0, partition.error.encode()))
             yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
         from meander.spark.reading import read_chunks, size_of
