@@ -234,6 +234,22 @@ def test_a_rule_that_is_read_by_nothing_is_pointed_out(tmp_path: Path) -> None:
     assert "warning: Anser is read by nothing: the result is D" in done.stderr
 
 
+@pytest.mark.parametrize("exists", [False, True])
+def test_rejects_and_answers_do_not_share_a_file(tmp_path: Path, exists: bool) -> None:
+    stream, out = tmp_path / "s.tsv", tmp_path / "out.jsonl"
+    stream.write_text("x\ta\ty\t1\n")
+    if exists:
+        out.touch()
+    options = ("--stream", str(stream), "--out", str(out), "--rejects", str(out), "--runner", "local")
+    assert refused("run", ONE, *options) == (
+        "error: --rejects and --out are one file\nhint: name another file for the rejects\n"
+    )
+
+
+def test_an_empty_query_is_named_as_such() -> None:
+    assert refused("run", "", "--stream", "s.tsv", "--out", "-").startswith("error: the query is empty\n")
+
+
 def test_it_is_said_when_kernels_are_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = tmp_path / "s.tsv"
     stream.write_text("x\ta\ty\t1\n")

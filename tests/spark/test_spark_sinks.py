@@ -174,6 +174,16 @@ def test_two_runs_do_not_write_to_one_output(tmp_path):
             open_sink(str(tmp_path / name), records[1], bounded=True, empty=EMPTY)
 
 
+def test_another_output_than_before_is_refused_by_the_name_of_the_first(tmp_path):
+    record = Record(tmp_path / "record.json")
+    LineFile(tmp_path / "out.jsonl", record).write(0, [b"abc\n"])
+    with pytest.raises(
+        StateError, match=r"the answers so far went to .*out.jsonl, and .*other.jsonl is not there"
+    ):
+        LineFile(tmp_path / "other.jsonl", record)
+    assert not (tmp_path / "other.jsonl").exists()
+
+
 def test_a_file_that_lost_lines_is_not_written_on(tmp_path):
     path, record = tmp_path / "out.jsonl", Record(tmp_path / "record.json")
     LineFile(path, record).write(0, [b"abc\n"])

@@ -25,7 +25,7 @@ def read_query(argument: str) -> tuple[str, str | None]:
         return _decode(sys.stdin.buffer.read(_LONGEST_QUERY_FILE + 1), "standard input"), None
     path = Path(argument)
     try:
-        exists = path.exists()
+        exists = bool(argument) and path.exists()
     except (OSError, ValueError):  # too long for a path, or with a NUL in it
         exists = False
     if not exists:
@@ -107,12 +107,20 @@ def check_streams(paths: Mapping[str, str]) -> None:
 def keep_apart(option: str, output: str | None, inputs: Sequence[str]) -> None:
     """Refuse an output that would be written over one of the inputs."""
     for path in inputs:
-        try:
-            same = output is not None and Path(output).samefile(path)
-        except (OSError, ValueError):  # one of them is no file, or not there yet
-            same = False
-        if same:
+        if output is not None and is_same_file(output, path):
             raise ArgumentError(f"{option} would write over {path}, which is read", hint="name another file")
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two paths lead to one file, which may not be there yet."""
+    if one == "-":
+        return False
+    try:
+        return (
+            Path(one).samefile(other) if Path(one).exists() else Path(one).resolve() == Path(other).resolve()
+        )
+    except (OSError, ValueError):  # the other one is not there, or the text of a query
+        return False
 
 
 def one_of(option: str, value: str, accepted: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from meander.cli.arguments import (
     check_streams,
+    is_same_file,
     keep_apart,
     one_of,
     read_duration,
@@ -271,7 +272,9 @@ def run(
     check_streams(request.streams)
     read = [query, *request.streams.values()]
     keep_apart("--out", out, read)
-    keep_apart("--rejects", rejects, [*read, out])
+    keep_apart("--rejects", rejects, read)
+    if rejects is not None and is_same_file(rejects, out):
+        raise ArgumentError("--rejects and --out are one file", hint="name another file for the rejects")
     for warning in warnings_of(regular, time_unit):
         print_warning(warning.show(text))
     if runner == "local":

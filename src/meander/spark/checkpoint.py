@@ -136,9 +136,9 @@ def check_checkpoint(folder: Path, meaning: dict[str, Any]) -> str:
         before = known["queries"].get(name, text)
         if before != text:
             raise StateError(
-                f"the checkpoint {folder.parent} belongs to another query {name or ''}".rstrip()
-                + f"; it was\n{before.rstrip()}\nand is now\n{text.rstrip()}\n"
-                "hint: start the changed query with a new checkpoint; another --plan or --path-operator needs none"
+                f"the checkpoint {folder.parent} belongs to another text of the query {name}; it was\n"
+                f"{before.rstrip()}\nand is now\n{text.rstrip()}",
+                hint="start the changed query with a new checkpoint; another --plan or --path-operator needs none",
             )
         if name in known["left"]:
             raise StateError(

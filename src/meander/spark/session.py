@@ -396,8 +396,9 @@ class Session:
         fresh = ledger.unread()
         if fresh:
             raise StateError(
-                f"the run of the checkpoint {own.parent} has ended with its input, and {fresh} has come since\n"
-                "hint: a new checkpoint reads everything; start(follow=True) waits for more"
+                f"the run of the checkpoint {own.parent} has ended with its input, and {fresh} has come or grown "
+                "since",
+                hint="a new checkpoint reads everything; a run with --follow (in Python, follow=True) waits for more",
             )
 
     def _named(self, name: str) -> Query:

@@ -119,6 +119,11 @@ class LineFile:
         self.batch, self.before, self.length = -1, 0, 0
         self.is_new = True
         known = record.read(self.kind)
+        if known is not None and known["length"] and not path.exists():
+            raise StateError(
+                f"the answers so far went to {known['path']}, and {path} is not there",
+                hint="name the same output, or move it there first, or start again with a new checkpoint",
+            )
         with writing(path, ArgumentError):
             path.parent.mkdir(parents=True, exist_ok=True)
             open(path, "ab").close()
