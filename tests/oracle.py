@@ -20,7 +20,7 @@ Interval = tuple[int, int]
 Pairs = set[tuple[Vertex, Vertex]]
 Answer = tuple[Vertex, ...]
 
-MOST_TUPLES = 100_000
+MOST_TUPLES = 20_000
 
 
 class TooLarge(Exception):
