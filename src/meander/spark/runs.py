@@ -158,6 +158,7 @@ class Run:
         if self._ended_file.exists():
             self._ended.set()
         self._error: Exception | None = None
+        self._last_batch = -1  # the one that ended the run
         self._stopping = False
         self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
         empty_spool(job.spool)
@@ -205,9 +206,7 @@ class Run:
                     return True
                 if deadline is not None and time.monotonic() > deadline:
                     return False
-            if self._error is None:
-                # The last batch is committed before the query is stopped, so that a restart finds it done.
-                self.query.processAllAvailable()
+            self._await_commit()
         with self.held:
             self._stop_query()
             if self._error is not None:
@@ -220,6 +219,20 @@ class Run:
         if self._metrics is not None and self._metrics.error is not None:
             raise self._metrics.error
         return True
+
+    def _await_commit(self) -> None:
+        """Until the batch that ended the run is committed, so that a restart finds it done; later ones may come."""
+        if (
+            self._last_batch < 0
+        ):  # an earlier start has ended the run, and may not have committed its last batch
+            self.query.processAllAvailable()
+            return
+        commit = self.checkpoint / "spark" / "commits" / str(self._last_batch)
+        while not commit.exists():
+            if not self.query.isActive and not commit.exists():
+                self._raise()
+                return
+            time.sleep(0.02)
 
     def process_available(self) -> None:
         """Until all that is there now has been answered."""
@@ -304,11 +317,15 @@ class Run:
             if row.kind == ERROR:
                 # Rows that could not be read are lost to this checkpoint; a file that has changed may be put back.
                 note_damage(self.checkpoint / "meander", error)
-            self._error = error
-            self._ended.set()
+            self._end(batch, error)
         if len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
             self._ended_file.touch()
-            self._ended.set()
+            self._end(batch)
+
+    def _end(self, batch: int, error: Exception | None = None) -> None:
+        self._error = self._error or error
+        self._last_batch = batch
+        self._ended.set()
 
     def _warn_of_jump(self, jump: Jump) -> None:
         """Once for a stream: a cell whose state is rebuilt does not know that it has reported one."""
