@@ -232,7 +232,7 @@ class Folder:
         record.hold(path)
         self.is_new = known is None or not known["last"]
         if known is None:
-            record.check_new(path, bool(self._parts()))
+            record.check_new(path, bool(self.files()))
         elif known["last"]:
             # The folder may have been moved, with all that is in it.
             last = path / known["last"]
@@ -244,11 +244,11 @@ class Folder:
 
     def begin(self) -> None:
         if self.is_new:
-            for part in self._parts():
+            for part in self.files():
                 part.unlink()
             self._note("", 0)
 
-    def _parts(self) -> list[Path]:
+    def files(self) -> list[Path]:
         return sorted(self.path.glob("part-*.parquet"))
 
     def _note(self, last: str, size: int) -> None:
@@ -259,7 +259,7 @@ class Folder:
         if not parts:
             if path.exists():
                 path.unlink()
-                last = self._parts()[-1:]
+                last = self.files()[-1:]
                 self._note(last[0].name if last else "", last[0].stat().st_size if last else 0)
             return
         write_parquet(one_table([decode_table(part) for part in parts]), path)
@@ -304,7 +304,7 @@ class ParquetFile:
     def finish(self) -> None:
         if self.finished:
             return
-        files = self.parts._parts()
+        files = self.parts.files()
         try:
             tables = [pq.read_table(one, page_checksum_verification=True) for one in files]
         except (OSError, pa.ArrowException) as error:
