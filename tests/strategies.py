@@ -17,7 +17,11 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import strategies as st
 
-from meander.dataflow import auto, closure, dataflow
+from meander.dataflow.cutting import CutLimits, Cutter
+from meander.dataflow.operators import path_closure
+from meander.dataflow.operators.path_auto import CostModel, PathAuto
+from meander.dataflow.pipeline import Pipeline
+from meander.dataflow.reclaiming import VertexReclaimer
 from meander.dataflow.state import FIRST_CAPACITY
 from oracle import Edge
 from querytext import (
@@ -115,19 +119,38 @@ def tables_of(capacity: int | None) -> Iterator[None]:
         yield
 
 
+class RandomChoice(CostModel):
+    """The `auto` operator switches at random."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__(least_work=0)
+        object.__setattr__(self, "chance", chance)
+
+    def decide(self, *_: object) -> int:
+        chance: random.Random = self.chance  # type: ignore[attr-defined]
+        return chance.randrange(2)
+
+
 @contextmanager
 def restless(seed: int = 7, capacity: int | None = None) -> Iterator[None]:
     """While `auto` switches between its operators at random, every table starts with room for `capacity` rows, rows
     and vertices are renumbered, the levels that the closure caches may be too many, and batches are cut into parts,
     some of which start before others are finished."""
     chance = random.Random(seed)
+    usual = CutLimits()
     with tables_of(capacity), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(closure, "MOST_LEVELS", chance.choice((0, 4 * closure.CHUNK, closure.MOST_LEVELS)))
-        for name, value in (("FIRST_CUT", 1), ("LEAST_CUT", 1), ("MOST_ROWS_OUT", 3), ("FEW_VERTICES", 0)):
-            patch.setattr(dataflow, name, chance.choice((value, getattr(dataflow, name))))
-        patch.setattr(dataflow, "AHEAD", chance.randrange(4))
-        patch.setattr(auto, "PART", chance.choice((2, 2, 8, auto.PART)))
-        patch.setattr(auto.AutoPathOperator, "_wanted", lambda *_: chance.randrange(2))
+        levels = (0, 4 * path_closure.CHUNK, path_closure.MOST_LEVELS)
+        patch.setattr(path_closure, "MOST_LEVELS", chance.choice(levels))
+        limits = CutLimits(
+            first=chance.choice((1, usual.first)),
+            least=chance.choice((1, usual.least)),
+            most_out=chance.choice((3, usual.most_out)),
+        )
+        patch.setattr(Cutter, "limits", limits)
+        patch.setattr(VertexReclaimer, "slack", chance.choice((0, VertexReclaimer.slack)))
+        patch.setattr(Pipeline, "ahead", chance.randrange(4))
+        patch.setattr(PathAuto, "part_rows", chance.choice((2, 2, 8, PathAuto.part_rows)))
+        patch.setattr(PathAuto, "costs", RandomChoice(chance))
         yield
 
 

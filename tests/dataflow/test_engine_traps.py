@@ -8,8 +8,8 @@ import pytest
 
 import meander
 from engine_runs import answered, dataflow_of, edges_of, processed
-from meander.dataflow import dataflow as engine
 from meander.dataflow.answers import as_dicts
+from meander.dataflow.cutting import CutLimits, Cutter
 from meander.dataflow.edges import INFINITY, MAX_TIME
 from meander.errors import StateError
 
@@ -100,16 +100,15 @@ def test_a_batch_that_is_taken_in_parts_has_the_same_answers(
 ) -> None:
     edges = [(i * 7 % 11, "a", i * 5 % 13, i // 3, "-" if i % 17 == 16 else "+") for i in range(150)]
     whole = answered(dataflow_of(CLOSURE, **options), "s", *edges)
-    monkeypatch.setattr(engine, "MOST_ROWS_OUT", 20)
+    monkeypatch.setattr(Cutter, "limits", CutLimits(first=8, most_out=20))
     dataflow = dataflow_of(CLOSURE, **options)
-    dataflow.clock[1] = 8
     parts = answered(dataflow, "s", *edges)
     if "paths" in options:
         # Which of several paths proves a record is open.
         for record in (*whole, *parts):
             del record["path"]
     assert sorted(map(repr, parts)) == sorted(map(repr, whole))
-    assert dataflow.clock[1] < 1 << 20
+    assert dataflow.cutter.state.rows < 1 << 20
 
 
 # ---------------------------------------------------------------------------------------------------------

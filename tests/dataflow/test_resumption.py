@@ -13,7 +13,7 @@ from engine_runs import dataflow_of
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import FIRST_CAPACITY, Store
 from meander.errors import StalledError
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
+from meander.kernels.status import DONE, FULL_OUTPUT, FULL_TABLE
 
 SOURCES = Path(meander.__file__).parent
 

@@ -1,4 +1,4 @@
-"""Threads: what a team does side by side and in turn, and parts of a batch that are begun ahead of others."""
+"""Threads: tasks in parallel and in order, and parts of a batch that start before others are finished."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from engine_runs import answered, dataflow_of, edges_of, processed
-from meander.dataflow import dataflow as engine
 from meander.dataflow.answers import as_dicts
-from meander.dataflow.auto import AutoPathOperator
+from meander.dataflow.batch import NO_PAIRS
+from meander.dataflow.cutting import CutLimits, Cutter, Part
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY
+from meander.dataflow.operator import Ready
+from meander.dataflow.operators.path_auto import CostModel, PathAuto
+from meander.dataflow.pipeline import Pipeline, StartedPart
+from meander.dataflow.reclaiming import VertexReclaimer
 from meander.dataflow.runner import run_local
 from meander.dataflow.tabular import Chunk, from_tuples
-from meander.dataflow.threads import Team
+from meander.dataflow.threads import LanePool
 from meander.errors import InputError, MemoryBudgetError
 
 CLOSURE = "STREAM s WINDOW 10 SLIDE 2\nAnswer(x, y) <- a+(x, y)."
@@ -25,17 +29,17 @@ SECONDS = 60
 
 
 # ---------------------------------------------------------------------------------------------------------
-# A team
+# A pool
 
 
 def test_two_lanes_go_on_side_by_side() -> None:
-    team, meeting = Team(2), threading.Barrier(2)
-    tasks = [team.start(lambda: meeting.wait(SECONDS), lane) for lane in ("left", "right")]
-    assert sorted(team.results(tasks)) == [0, 1]
+    pool, meeting = LanePool(2), threading.Barrier(2)
+    tasks = [pool.submit(lambda: meeting.wait(SECONDS), lane) for lane in ("left", "right")]
+    assert sorted(pool.results(tasks)) == [0, 1]
 
 
 def test_tasks_of_one_lane_are_done_in_turn() -> None:
-    team = Team(4)
+    pool = LanePool(4)
     at_work: list[int] = []
     seen: list[tuple[int, int]] = []
 
@@ -44,8 +48,8 @@ def test_tasks_of_one_lane_are_done_in_turn() -> None:
         seen.append((number, len(at_work)))
         at_work.remove(number)
 
-    tasks = [team.start(lambda number=number: note(number), "lane") for number in range(200)]
-    team.results(tasks[150:])
+    tasks = [pool.submit(lambda number=number: note(number), "lane") for number in range(200)]
+    pool.results(tasks[150:])
     assert seen == [(number, 1) for number in range(200)]
 
 
@@ -62,32 +66,32 @@ def noted_work() -> tuple[Callable[[int], int], list[int]]:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_failure_is_raised_when_all_is_done(threads: int) -> None:
-    team, work, done = Team(threads), *noted_work()
+    pool, work, done = LanePool(threads), *noted_work()
     with pytest.raises(ZeroDivisionError):
-        team.map(work, [0, 1, 2, 3])
+        pool.map(work, [0, 1, 2, 3])
     assert sorted(done) == [0, 1, 2, 3]
-    assert team.map(work, [1, 2, 3]) == [6, 3, 2]
-    assert team.map(work, []) == []
+    assert pool.map(work, [1, 2, 3]) == [6, 3, 2]
+    assert pool.map(work, []) == []
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_lane_does_not_go_on_after_a_failure(threads: int) -> None:
-    team, work, done = Team(threads), *noted_work()
-    left = [team.start(lambda number=number: work(number), "left") for number in (2, 0, 3)]
-    right = [team.start(lambda number=number: work(number), "right") for number in (6,)]
-    assert team.results(right) == [1]
+    pool, work, done = LanePool(threads), *noted_work()
+    left = [pool.submit(lambda number=number: work(number), "left") for number in (2, 0, 3)]
+    right = [pool.submit(lambda number=number: work(number), "right") for number in (6,)]
+    assert pool.results(right) == [1]
     with pytest.raises(ZeroDivisionError):
-        team.results(left)
+        pool.results(left)
     assert sorted(done) == [0, 2, 6]
     with pytest.raises(ZeroDivisionError):
-        team.results([team.start(lambda: work(1), "left")])
+        pool.results([pool.submit(lambda: work(1), "left")])
 
 
-def test_a_team_rests_when_nothing_is_left() -> None:
-    team, done = Team(3), []
+def test_a_pool_rests_when_nothing_is_left() -> None:
+    pool, done = LanePool(3), []
     for number in range(50):
-        team.start(lambda number=number: done.append(number), number % 2)
-    team.rest()
+        pool.submit(lambda number=number: done.append(number), number % 2)
+    pool.drain()
     assert sorted(done) == list(range(50))
 
 
@@ -95,51 +99,90 @@ def test_a_team_rests_when_nothing_is_left() -> None:
 # Parts of a batch
 
 
+class Parts:
+    """Five parts of nothing, and what a pipeline does with them; part number `fails` cannot be started."""
+
+    def __init__(self, threads: int, *, fails: int = -1, ready: bool = False, paths: bool = False) -> None:
+        self.events: list[str] = []
+        self.fails, self.ready = fails, ready
+        self.pipeline = Pipeline(LanePool(threads), self.start, self.finish, results=[0], paths=paths)
+
+    def start(self, part: Part, horizon: int) -> StartedPart:
+        if part.upto == self.fails:
+            raise MemoryBudgetError("no more")
+        self.events.append(f"start {part.upto}")
+        return StartedPart(part, part.upto - 1, [Ready(NO_PAIRS, is_ready=self.ready)], 0)
+
+    def finish(self, started: StartedPart) -> Iterator[Any]:
+        self.events.append(f"finish {started.part.upto}")
+        yield started.part.upto
+
+    def run(self, count: int = 5, *, more: bool = False) -> list[str]:
+        parts = [Part({}, number, None) for number in range(count)]
+        for _ in self.pipeline.run(parts, lambda: -1, more=more):
+            pass
+        return self.events
+
+
+IN_TURN = [f"{event} {number}" for number in range(5) for event in ("start", "finish")]
+
+
+def test_with_threads_two_more_parts_start_before_the_first_is_finished() -> None:
+    events = Parts(2).run()
+    assert events[:4] == ["start 0", "start 1", "start 2", "finish 0"]
+    assert sorted(events) == sorted(IN_TURN)
+
+
+def test_one_thread_finishes_each_part_before_the_next() -> None:
+    assert Parts(1).run() == IN_TURN
+
+
+def test_output_that_the_next_part_would_overwrite_is_read_first() -> None:
+    assert Parts(2, ready=True).run() == IN_TURN
+
+
+def test_parts_with_paths_are_finished_in_turn() -> None:
+    assert Parts(2, paths=True).run() == IN_TURN
+
+
+def test_the_last_parts_may_wait_for_a_batch_that_is_announced() -> None:
+    parts = Parts(2)
+    assert parts.run(more=True).count("finish 3") == 0
+    assert [started.part.upto for started in parts.pipeline.started] == [3, 4]
+
+
+def test_if_a_part_fails_those_before_it_are_finished_first() -> None:
+    parts = Parts(2, fails=3)
+    with pytest.raises(MemoryBudgetError, match="no more"):
+        parts.run(more=True)
+    assert parts.events[-2:] == ["finish 1", "finish 2"]
+    assert not parts.pipeline.started
+
+
 @pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Batches are cut after eight edges; what happens to the parts is told in order."""
-    monkeypatch.setattr(engine, "FIRST_CUT", 8)
-    monkeypatch.setattr(engine, "LEAST_CUT", 8)
-    monkeypatch.setattr(engine, "MOST_ROWS_OUT", 20)
-    told: list[str] = []
-    for method in ("_take", "_finish"):
-        inner = getattr(Dataflow, method)
-
-        def note(*arguments: Any, method: str = method, inner: Any = inner) -> Any:
-            told.append(method)
-            return inner(*arguments)
-
-        monkeypatch.setattr(Dataflow, method, note)
-    return told
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are cut after eight edges."""
+    monkeypatch.setattr(Cutter, "limits", CutLimits(first=8, least=8, most_out=20))
 
 
 @pytest.mark.parametrize("mode", ["intervals", "changes"])
 @pytest.mark.parametrize("path_operator", ["closure", "auto"])
 @pytest.mark.parametrize("threads", [2, 3])
 def test_parts_that_are_begun_ahead_have_the_same_answers(
-    threads: int, path_operator: str, mode: str, small_parts: list[str]
+    threads: int, path_operator: str, mode: str, small_parts: None
 ) -> None:
     options = {"path_operator": path_operator, "mode": mode}
     alone = answered(dataflow_of(CLOSURE, **options), "s", *EDGES)
-    small_parts.clear()
     together = answered(dataflow_of(CLOSURE, threads=threads, **options), "s", *EDGES)
     times = [record["ts"] for record in together]
     assert times == sorted(times)
     assert sorted(map(repr, together)) == sorted(map(repr, alone))
-    assert small_parts.count("_take") == small_parts.count("_finish") > 10
-    if path_operator == "closure":
-        assert small_parts[:4] == ["_take", "_take", "_take", "_finish"]
-
-
-def test_one_thread_finishes_each_part_before_the_next(small_parts: list[str]) -> None:
-    answered(dataflow_of(CLOSURE, path_operator="closure"), "s", *EDGES)
-    assert small_parts == ["_take", "_finish"] * (len(small_parts) // 2)
 
 
 def test_vertex_numbers_are_used_again_while_parts_wait(
-    small_parts: list[str], monkeypatch: pytest.MonkeyPatch
+    small_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "FEW_VERTICES", 4)
+    monkeypatch.setattr(VertexReclaimer, "slack", 4)
     edges = [(f"v{i}", "a", f"v{i + 1}", i) for i in range(400)]
     dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=2)
     together = answered(dataflow, "s", *edges)
@@ -149,33 +192,37 @@ def test_vertex_numbers_are_used_again_while_parts_wait(
     assert dataflow.vertices.count < 200
 
 
-def test_a_batch_that_is_given_up_leaves_nothing_at_work(small_parts: list[str]) -> None:
+def test_a_batch_that_is_given_up_leaves_nothing_at_work(small_parts: None) -> None:
     dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=2)
     given_up = dataflow.process({"s": edges_of(*EDGES)}, INFINITY)
     next(given_up)
     given_up.close()
-    assert not dataflow.team.waiting
-    assert not dataflow.team.busy
+    assert not dataflow.pool.queue
+    assert not dataflow.pool.busy_lanes
 
 
-def test_a_budget_that_a_thread_reaches_is_an_error_of_the_run(small_parts: list[str]) -> None:
+def test_a_budget_that_a_thread_reaches_is_an_error_of_the_run(small_parts: None) -> None:
     edges = [(i % 400, "a", (i + 1) % 400, i // 100) for i in range(3000)]
     options: dict[str, Any] = {"path_operator": "closure", "threads": 2}
     used = dataflow_of(CLOSURE, **options).state_bytes
     dataflow = dataflow_of(CLOSURE, memory=used + 100_000, **options)
     with pytest.raises(MemoryBudgetError, match=r"PATH .* would hold"):
         processed(dataflow, {"s": edges_of(*edges)}, INFINITY)
-    assert not dataflow.team.busy
+    assert not dataflow.pool.busy_lanes
 
 
-def test_a_move_while_parts_wait_leaves_what_s_path_has_handed_out(
-    small_parts: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_move_while_parts_wait_leaves_what_s_path_has_emitted(
+    small_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S-PATH takes a part, and before that is handed out what the closure has made moves to S-PATH again."""
     edges = [(f"{part}{i}", "a", f"{part}{i + 1}", part) for part in range(1, 10) for i in range(8)]
     alone = answered(dataflow_of(CLOSURE, path_operator="s-path"), "s", *edges)
-    turns = iter([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0])
-    monkeypatch.setattr(AutoPathOperator, "_wanted", lambda *_: next(turns, 1))
+
+    class Turns(CostModel):
+        def decide(self, current: int, *_: object) -> int:
+            return 1 - current
+
+    monkeypatch.setattr(PathAuto, "costs", Turns(least_work=0))
     together = answered(dataflow_of(CLOSURE, path_operator="auto", threads=2), "s", *edges)
     assert {repr(one) for one in alone} == {repr(one) for one in together}
 
@@ -209,17 +256,19 @@ def test_answers_do_not_wait_for_a_chunk_that_does_not_come(threads: int) -> Non
 @pytest.mark.parametrize("path_operator", ["closure", "auto"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_where_no_source_waits_parts_are_at_work_while_more_is_read(
-    threads: int, path_operator: str, small_parts: list[str]
+    threads: int, path_operator: str, small_parts: None
 ) -> None:
     unfinished: list[int] = []
+    dataflows: list[Dataflow] = []
 
     def read() -> Iterator[Chunk]:
         for chunk in chunks_of(EDGES):
-            unfinished.append(small_parts.count("_take") - small_parts.count("_finish"))
+            unfinished.append(len(dataflows[0].pipeline.started))
             yield chunk
 
     def run(threads: int, source: Iterator[Chunk], live: bool) -> list[dict[str, Any]]:
         dataflow = dataflow_of(CLOSURE, path_operator=path_operator, threads=threads)
+        dataflows.append(dataflow)
         ran = run_local(dataflow, {"s": source}, live=live)
         return [one for _, answers in ran for one in as_dicts(answers)]
 
@@ -231,37 +280,7 @@ def test_where_no_source_waits_parts_are_at_work_while_more_is_read(
         assert unfinished == [0, *([2 * (threads - 1)] * 4)]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_where_a_part_fails_the_answers_of_those_before_are_handed_out(
-    threads: int, small_parts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inner = Dataflow._take
-
-    def fail(self: Dataflow, edges: Any, upto: int, horizon: int) -> Any:
-        if small_parts.count("_take") == 6:
-            raise MemoryBudgetError("no more")
-        return inner(self, edges, upto, horizon)
-
-    monkeypatch.setattr(Dataflow, "_take", fail)
-    dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=threads)
-    found: list[dict[str, Any]] = []
-    with pytest.raises(MemoryBudgetError, match="no more"):
-        found.extend(
-            one
-            for _, answers in dataflow.process({"s": edges_of(*EDGES)}, INFINITY, more=True)
-            for one in as_dicts(answers)
-        )
-    monkeypatch.setattr(Dataflow, "_take", inner)
-    before = [edge for edge in EDGES if edge[3] <= dataflow.time]
-    expected = processed(
-        dataflow_of(CLOSURE, path_operator="closure"), {"s": edges_of(*before)}, dataflow.time
-    )
-    assert 40 < len(before) < 100
-    assert sorted(map(repr, found)) == sorted(map(repr, expected))
-    assert not dataflow.begun
-
-
-def test_what_was_answered_is_handed_out_before_an_error_of_the_caller(small_parts: list[str]) -> None:
+def test_what_was_answered_is_emitted_before_an_error_of_the_caller(small_parts: None) -> None:
     """Of five chunks the last has an edge that comes too late, and no place to write that to."""
 
     def fail(rejects: Any) -> None:

@@ -10,10 +10,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meander.dataflow.pattern import keyed_rows
-from meander.dataflow.results import ChangeTracker
+from meander.dataflow.batch import Batch, empty_batch
+from meander.dataflow.change_tracking import ChangeTracker
 from meander.dataflow.state import Store
-from meander.kernels.pattern import KeyedRows
 
 EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "100"))
 END = 10_000
@@ -28,11 +27,11 @@ drawn_rows = st.lists(
 )
 
 
-def as_rows(rows: list[Row]) -> KeyedRows:
-    made = keyed_rows(len(rows), 1)
-    for place, (key, ts, exp, op) in enumerate(rows):
-        made.key[place, 0], made.ts[place], made.exp[place], made.op[place] = key, ts, exp, op
-    return made
+def as_rows(rows: list[Row]) -> Batch:
+    batch = empty_batch(len(rows), 1)
+    for row, (key, ts, exp, op) in enumerate(rows):
+        batch.key[row, 0], batch.ts[row], batch.exp[row], batch.op[row] = key, ts, exp, op
+    return batch
 
 
 def holding(rows: list[Row], instants: int) -> dict[int, list[bool]]:
@@ -74,7 +73,7 @@ def test_a_record_when_an_answer_starts_and_one_when_it_stops(batches: list[list
         assert [(ts, op) for one, ts, op in records if one == key] == changes_of(course)
 
 
-def listed(rows: KeyedRows) -> list[tuple[int, int, int]]:
+def listed(rows: Batch) -> list[tuple[int, int, int]]:
     return list(zip(rows.key[:, 0].tolist(), rows.ts.tolist(), rows.op.tolist(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The operator that chooses: forced to move between S-PATH and the closure at random, and left to itself."""
+"""The operator that chooses: forced to switch between S-PATH and the closure at random, and left to itself."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from test_closure_operator import EXPRESSIONS, draw_edges
 
 import meander
 from judge import judge
-from meander.dataflow import auto
-from meander.dataflow.auto import CLOSURE, AutoPathOperator
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, as_text
+from meander.dataflow.operators.path_auto import PathAuto
 from meander.physical.plan import build
 from meander.physical.planning import plan_query
 from oracle import expect
 from querytext import read_query
+from strategies import RandomChoice
 
 
 @pytest.mark.parametrize("paths", [False, True], ids=["bare", "paths"])
 @pytest.mark.parametrize("mode", ["intervals", "changes"])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_the_law_holds_across_moves_at_random(
+def test_the_law_holds_across_switches_at_random(
     expression: str, mode: str, paths: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"STREAM s WINDOW 9 SLIDE 3\nAnswer(x, y) <- {expression}(x, y) as P."
-    monkeypatch.setattr(auto, "PART", 2)
+    monkeypatch.setattr(PathAuto, "part_rows", 2)
     for seed in range(4):
-        chance = random.Random(seed)
-        monkeypatch.setattr(AutoPathOperator, "_wanted", lambda *_, chance=chance: chance.randrange(2))
+        monkeypatch.setattr(PathAuto, "costs", RandomChoice(random.Random(seed)))
         edges = draw_edges(seed, deletions=0.0 if paths else 0.1)
         answers = meander.run(
             text, edges, mode=mode, paths=paths, batch_rows=5 * seed + 3, path_operator="auto"
@@ -46,25 +45,21 @@ def as_edges(rows: list[tuple[Any, ...]]) -> Edges:
     )
 
 
-def choose(rows: list[tuple[Any, ...]]) -> tuple[int, str]:
-    """What the operator chooses after the edges, and what the figures say of it."""
+def choose(rows: list[tuple[Any, ...]]) -> str:
+    """What the operator chooses after the edges, as the figures report it."""
     plan = build(plan_query("STREAM s WINDOW 100 SLIDE 100\nAnswer(x, y) <- a+(x, y)."))
     dataflow = Dataflow(plan)
     for _ in dataflow.process({"s": as_edges(rows)}, rows[-1][3]):
         pass
-    (operator,) = (one for one in dataflow.operators.values() if isinstance(one, AutoPathOperator))
-    return int(operator.chosen[0]), dataflow.figures()[-1].choice
+    return dataflow.figures()[-1].choice
 
 
 def test_a_dense_component_is_left_to_the_closure() -> None:
     chance = random.Random(5)
     rows = [(chance.randrange(200), "a", chance.randrange(200), 1 + i // 10) for i in range(900)]
-    chosen, why = choose(rows)
-    assert chosen == CLOSURE
-    assert why.startswith("closure: ")
+    assert choose(rows).startswith("closure: ")
 
 
 def test_short_trees_are_left_to_s_path() -> None:
-    chosen, why = choose([(2 * i, "a", 2 * i + 1, 1 + i // 100) for i in range(9000)])
-    assert chosen != CLOSURE
-    assert why.startswith("s-path: ")
+    rows = [(2 * i, "a", 2 * i + 1, 1 + i // 100) for i in range(9000)]
+    assert choose(rows).startswith("s-path: ")

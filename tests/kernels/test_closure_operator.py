@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -12,9 +11,8 @@ import pytest
 import meander
 from engine_runs import answered, dataflow_of, edges_of, processed
 from judge import judge
-from meander.dataflow import closure
-from meander.dataflow.closure import ClosureOperator
-from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.operators import path_closure as closure
+from meander.dataflow.operators.path_closure import PathClosure
 from meander.dataflow.state import FIRST_CAPACITY
 from meander.kernels.closure_matrix import READY
 from oracle import expect
@@ -42,19 +40,16 @@ def held(records: list[dict[str, Any]], instant: int) -> set[tuple[str, str]]:
     return {(one["src"], one["trg"]) for one in records if one["ts"] <= instant < one["exp"]}
 
 
-def hold_law(text: str, edges: list[tuple[Any, ...]], mode: str) -> None:
-    answers = meander.run(text, edges, mode=mode, path_operator="closure")
+def hold_law(text: str, edges: list[tuple[Any, ...]], mode: str, threads: int = 1) -> None:
+    answers = meander.run(text, edges, mode=mode, path_operator="closure", threads=threads)
     judge(answers, expect(read_query(text), {"s": edges}, 0), mode=mode, paths=False)
 
 
 @pytest.mark.parametrize("mode", ["intervals", "changes"])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_threads_that_share_the_roots_give_the_same_answers(
-    expression: str, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("meander.api.Dataflow", partial(Dataflow, threads=3))
+def test_threads_that_share_the_roots_give_the_same_answers(expression: str, mode: str) -> None:
     text = f"STREAM s WINDOW 9 SLIDE 3\nAnswer(x, y) <- {expression}(x, y) as P."
-    hold_law(text, draw_edges(1, deletions=0.1), mode)
+    hold_law(text, draw_edges(1, deletions=0.1), mode, threads=3)
 
 
 @pytest.mark.parametrize("mode", ["intervals", "changes"])
@@ -123,7 +118,7 @@ def test_what_is_kept_is_given_up_where_it_is_too_large_and_comes_back(
     ]
     text = "STREAM s WINDOW 30 SLIDE 10\nAnswer(x, y) <- a+(x, y)."
     dataflow = dataflow_of(text, path_operator="closure")
-    (share,) = next(one for one in dataflow.operators.values() if isinstance(one, ClosureOperator)).shares
+    (share,) = next(one for one in dataflow.operators if isinstance(one, PathClosure)).shares
     found, is_kept = [], []
     for begin in range(0, len(edges), 100):
         part = edges_of(*edges[begin : begin + 100])

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_rows import merged
 from meander.dataflow.graph import WindowGraph
-from meander.dataflow.path import TreePathOperator
+from meander.dataflow.operators.path_negative import PathNegativeTuples
+from meander.dataflow.operators.path_trees import PathTrees
 from meander.dataflow.state import Store
+from meander.dataflow.vertices import Vertices
 from meander.physical.plan import Links, PathOp
+from operator_context import applied, context_of, rows_of
 
 EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "100"))
 VERTICES = 5
@@ -81,7 +83,7 @@ def widest(automaton: str, edges: dict[tuple[int, int, int], int], root: int, ti
 def test_trees_hold_what_dijkstra_finds(
     first_path: bool, automaton: str, batches: list[list[tuple[int, ...]]], roots: tuple[int, ...]
 ) -> None:
-    graph, operator = made(automaton, first_path, roots)
+    graph, operator = open_operator(automaton, first_path, roots)
     edges: dict[tuple[int, int, int], int] = {}
     pairs: dict[tuple[int, int], int] = {}
     time = 0
@@ -94,10 +96,8 @@ def test_trees_hold_what_dijkstra_finds(
             by_instant[time].append(
                 (relation, src, trg, time, time if cut else time + length, -1 if cut else 1)
             )
-        rows = operator.process(
-            merged(graph, [change for one in by_instant.values() for change in one]), time
-        )
-        found = list(zip(*(column.tolist() for column in rows), strict=True))
+        changes = [change for changes in by_instant.values() for change in changes]
+        found = rows_of(operator.start(applied(graph, changes), time).result())
         assert [row[2] for row in found] == sorted(row[2] for row in found)
         for instant in range(begun, time + 1):
             for relation, src, trg, _, exp, op in by_instant[instant]:
@@ -119,32 +119,29 @@ def test_trees_hold_what_dijkstra_finds(
                 assert valid == wanted
 
 
-def made(automaton: str, first_path: bool, roots: tuple[int, ...]) -> tuple[WindowGraph, TreePathOperator]:
+def open_operator(automaton: str, first_path: bool, roots: tuple[int, ...]) -> tuple[WindowGraph, PathTrees]:
+    """The roots are none, one name, or a number, which has two spellings."""
     states, accepting, moves = AUTOMATA[automaton]
     graph = WindowGraph(Store("graph"), [Links(out=True, into=True)] * 2)
     graph.reserve_vertices(VERTICES)
-    operator = TreePathOperator(
-        PathOp((0, 1), states, accepting, moves, "s-path"),
-        graph,
-        (0, 1),
-        Store("path"),
-        first_path=first_path,
-        roots=roots,
-    )
-    operator.reserve_vertices(VERTICES)
-    return graph, operator
+    vertices = Vertices(Store("vertices"))
+    if roots == (1, 2):
+        vertices.pin("something else")
+    root = {(): None, (0,): "root", (1, 2): 7}[roots]
+    operator = PathNegativeTuples if first_path else PathTrees
+    node = PathOp((0, 1), states, accepting, moves, "s-path", root)
+    return graph, operator(node, context_of(graph, "path", vertices))
 
 
 @pytest.mark.parametrize("first_path", [False, True], ids=["s-path", "negative-tuple"])
 def test_a_chain_that_outgrows_every_table_is_followed_to_its_end(first_path: bool) -> None:
     """The last edge joins two chains of 60: 3600 new pairs in one instant, in tables made for 256."""
-    graph, operator = made("a+", first_path, ())
+    graph, operator = open_operator("a+", first_path, ())
     graph.reserve_vertices(200)
-    operator.reserve_vertices(200)
     chain = [(0, i, i + 1, 1, 20 + i % 5, 1) for i in range(120) if i != 60]
-    count = operator.process(merged(graph, [*chain, (0, 60, 61, 2, 40, 1)]), 2).ts.size
-    assert count == 2 * (60 * 61 // 2) - 60 + 61 * 60
+    batch = operator.start(applied(graph, [*chain, (0, 60, 61, 2, 40, 1)]), 2).result()
+    assert batch.ts.size == 2 * (60 * 61 // 2) - 60 + 61 * 60
     graph.begin(2)
-    rows = operator.process(merged(graph, [(0, 60, 61, 3, 3, -1)]), 3)
+    rows = operator.start(applied(graph, [(0, 60, 61, 3, 3, -1)]), 3).result()
     assert rows.ts.size == 61 * 60
     assert set(rows.op.tolist()) == {-1}

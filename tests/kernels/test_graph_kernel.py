@@ -1,4 +1,4 @@
-"""The window's graph against a dict of histories: what it says as of any instant, what it hands out, its lists."""
+"""The window's graph against a dict of histories: its state as of any instant, the changes it emits, its lists."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meander.dataflow.batch import Batch
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.state import Store
-from meander.kernels.graph import ROWS, Rows, expiry_at, expiry_before, find_row, mix, pack_rows
+from meander.kernels.graph import ROWS, expiry_at, expiry_before, find_row, pack_rows
+from meander.kernels.hashing import mix
 from meander.physical.plan import Links
+from operator_context import batch_of, rows_of
 
 EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "100"))
 VERTICES = 4
@@ -33,13 +36,6 @@ drawn_changes = st.lists(
     ),
     max_size=14,
 )
-
-
-def as_rows(changes: list[Change]) -> Rows:
-    columns = np.array(changes, np.int64).reshape(len(changes), 5).T
-    return Rows(
-        *(np.ascontiguousarray(c, t) for c, t in zip(columns, ("i4", "i4", "i8", "i8", "i1"), strict=True))
-    )
 
 
 class Histories:
@@ -84,17 +80,17 @@ def test_the_graph_answers_as_of_any_instant(batches: list[list[tuple[int, ...]]
             before = {edge: dict(history) for edge, history in naive.changes.items()}
             for change in changes:
                 naive.apply(relation, change)
-            handed_out = graph.update(relation, as_rows(changes))
-            assert as_set(handed_out) == net_changes(naive, before, relation, changes)
-            assert (np.diff(handed_out.ts) >= 0).all()
+            emitted = graph.update(relation, batch_of(changes))
+            assert as_set(emitted) == net_changes(naive, before, relation, changes)
+            assert (np.diff(emitted.ts) >= 0).all()
         check_reads(graph, naive, begun, time)
         check_lists(graph)
 
 
-def as_set(rows: Rows) -> set[tuple[int, ...]]:
-    listed = list(zip(*(column.tolist() for column in rows), strict=True))
-    assert len(set(listed)) == len(listed)
-    return set(listed)
+def as_set(batch: Batch) -> set[tuple[int, ...]]:
+    rows = rows_of(batch)
+    assert len(set(rows)) == len(rows)
+    return set(rows)
 
 
 def net_changes(
@@ -137,15 +133,15 @@ def check_lists(graph: WindowGraph) -> None:
     ):
         for vertex in range(VERTICES):
             for relation in range(RELATIONS):
-                place = vertex * RELATIONS + relation
+                bucket = vertex * RELATIONS + relation
                 listed = []
-                row = int(first[place])
+                row = int(first[bucket])
                 while row >= 0:
                     listed.append(row)
                     row = int(following[row])
                 wanted = [row for row in rows if end[row] == vertex and table.relation[row] == relation]
                 assert sorted(listed) == wanted
-                assert degree[place] == len(wanted)
+                assert degree[bucket] == len(wanted)
 
 
 def test_a_table_that_is_full_grows_within_a_batch() -> None:
@@ -153,7 +149,7 @@ def test_a_table_that_is_full_grows_within_a_batch() -> None:
     graph = WindowGraph(Store("graph"), [Links(out=True)])
     graph.reserve_vertices(count + 1)
     changes = [(i, i + 1, i // 7, i // 7 + 10, 1) for i in range(count)]
-    assert graph.update(0, as_rows(changes)).ts.size == count
+    assert graph.update(0, batch_of(changes)).ts.size == count
     assert all(find_row(graph.graph, 0, i, i + 1) == i for i in range(0, count, 37))
     assert graph.valid_rows(count // 7).tolist() == [sum(exp > count // 7 for *_, exp, _ in changes)]
 

@@ -10,12 +10,12 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_rows import merged
 from meander.dataflow.graph import WindowGraph
-from meander.dataflow.pattern import PatternOperator
+from meander.dataflow.operators.pattern import Pattern
 from meander.dataflow.state import Store
 from meander.physical.plan import Links, PatternOp
 from meander.physical.programs import plan_programs
+from operator_context import applied, context_of, rows_of
 
 EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "100"))
 VERTICES = 4
@@ -24,7 +24,7 @@ Ends = tuple[tuple[int, int], ...]
 Tables = list[dict[tuple[int, int], int]]
 
 PATTERNS: tuple[tuple[Ends, tuple[int, ...], tuple[int, ...]], ...] = (
-    # ends of the atoms as variables, what is handed out, which relation each atom reads
+    # ends of the atoms as variables, the output, which relation each atom reads
     (((0, 1), (1, 2)), (0, 2), (0, 1)),
     (((0, 1), (1, 2), (0, 2)), (0, 2), (0, 1, 0)),
     (((0, 1), (1, 2), (2, 0)), (0, 1, 2), (0, 0, 0)),
@@ -78,9 +78,7 @@ def test_the_join_finds_what_nested_loops_find(
     graph = WindowGraph(Store("graph"), [Links(out=True, into=True)] * 2)
     graph.reserve_vertices(VERTICES)
     programs = plan_programs(ends, output, closures[: len(ends)])
-    operator = PatternOperator(
-        PatternOp(relations, ends, output, programs), graph, relations, Store("pattern")
-    )
+    operator = Pattern(PatternOp(relations, ends, output, programs), context_of(graph, "pattern"))
     tables: Tables = [{}, {}]
     answers: dict[tuple[int, ...], int] = {}
     time = 0
@@ -92,23 +90,14 @@ def test_the_join_finds_what_nested_loops_find(
             by_instant[time].append(
                 (relation, src, trg, time, time if cut else time + length, -1 if cut else 1)
             )
-        handed_out = operator.process(
-            merged(graph, [change for one in by_instant.values() for change in one])
-        )
-        found = list(
-            zip(
-                map(tuple, handed_out.key.tolist()),
-                handed_out.ts.tolist(),
-                handed_out.exp.tolist(),
-                handed_out.op.tolist(),
-                strict=True,
-            )
-        )
+        batches_in = applied(graph, [change for changes in by_instant.values() for change in changes])
+        batch_out = operator.start([batches_in[number] for number in operator.inputs], time).result()
+        emitted = [(tuple(row[:-3]), *row[-3:]) for row in rows_of(batch_out)]
         for instant, changes in by_instant.items():
             for relation, src, trg, _, exp, op in changes:
                 held = tables[relation].get((src, trg), 0)
                 tables[relation][src, trg] = max(held, exp) if op > 0 else min(held, exp)
-            for key, ts, exp, op in found:
+            for key, ts, exp, op in emitted:
                 if ts == instant:
                     assert (exp > answers.get(key, 0)) if op > 0 else (exp < answers[key])
                     answers[key] = exp
@@ -119,20 +108,18 @@ def test_the_join_finds_what_nested_loops_find(
             assert {key: exp for key, exp in answers.items() if exp > instant} == wanted
 
 
-def test_tables_and_outputs_that_are_full_grow_and_nothing_is_said_twice() -> None:
+def test_tables_and_outputs_that_are_full_grow_and_nothing_is_emitted_twice() -> None:
     """A star of 60 edges in and 60 out: 3600 answers from one new tuple's instant, in tables made for 256."""
     ends, output, relations = ((0, 1), (1, 2)), (0, 2), (0, 1)
     graph = WindowGraph(Store("graph"), [Links(out=True, into=True)] * 2)
     graph.reserve_vertices(200)
     programs = plan_programs(ends, output, (False, False))
-    operator = PatternOperator(
-        PatternOp(relations, ends, output, programs), graph, relations, Store("pattern")
-    )
+    operator = Pattern(PatternOp(relations, ends, output, programs), context_of(graph, "pattern"))
     changes = [(0, i, 100, 1, 10, 1) for i in range(60)] + [(1, 100, 120 + i, 1, 12, 1) for i in range(60)]
-    found = operator.process(merged(graph, changes))
+    found = operator.start(applied(graph, changes), 1).result()
     assert sorted(map(tuple, found.key.tolist())) == sorted(product(range(60), range(120, 180)))
     assert set(found.exp.tolist()) == {10}
     graph.begin(1)
-    gone = operator.process(merged(graph, [(0, i, 100, 3, 3, -1) for i in range(60)]))
+    gone = operator.start(applied(graph, [(0, i, 100, 3, 3, -1) for i in range(60)]), 3).result()
     assert sorted(map(tuple, gone.key.tolist())) == sorted(product(range(60), range(120, 180)))
     assert set(gone.op.tolist()) == {-1}

@@ -24,7 +24,7 @@ from meander.bench.plots import line_chart
 from meander.bench.tables import Comparison, Report, Row
 from meander.bench.workloads import DATA_SETS, QUERIES, DataSet, Workload, choose
 from meander.errors import ArgumentError
-from meander.physical.plan import PATH_OPERATORS
+from meander.physical.path_operators import PATH_OPERATORS
 from meander.syntax.durations import format_duration, parse_duration
 
 COUNTED_SLIDES = 9
@@ -71,7 +71,7 @@ def run(
     number of `threads`; `plot` then gets a chart of the throughput, and beside it one of the p99 of a slide. With
     `cells` it is counted how work and edges spread over these numbers of cells.
     """
-    operators = [_one_of("--path-operator", name, PATH_OPERATORS) for name in _names(path_operator)]
+    operators = [_one_of("--path-operator", name, tuple(PATH_OPERATORS)) for name in _names(path_operator)]
     if not operators or (len(operators) > 1 and windows is None):
         raise ArgumentError(
             f"--path-operator {path_operator}", hint="several can be compared with --windows alone"

@@ -102,12 +102,12 @@ def explain(
 ) -> None:
     """Show the plan that will run for a query, the state that it will hold, and warnings."""
     from meander.explain import EVERY_STAGE, STAGES, Explanation, sections, warnings_of
-    from meander.physical.plan import PATH_OPERATORS
+    from meander.physical.path_operators import PATH_OPERATORS
 
     if stage is not None:
         one_of("--stage", stage, [*STAGES, EVERY_STAGE])
     one_of("--time-unit", time_unit, UNITS)
-    one_of("--path-operator", path_operator, PATH_OPERATORS)
+    one_of("--path-operator", path_operator, tuple(PATH_OPERATORS))
     text, language = read_query(query)
     explanation = Explanation(
         text,
@@ -224,13 +224,13 @@ def run(
     """Answer a query over streams of edges."""
     from meander.cli.running import MODES, RUNNERS, Request, run_in_process, run_on_spark, streams_read
     from meander.explain import warnings_of
-    from meander.physical.plan import PATH_OPERATORS
+    from meander.physical.path_operators import PATH_OPERATORS
     from meander.syntax import parse
 
     one_of("--runner", runner, RUNNERS)
     one_of("--mode", mode, MODES)
     one_of("--time-unit", time_unit, UNITS)
-    one_of("--path-operator", path_operator, PATH_OPERATORS)
+    one_of("--path-operator", path_operator, tuple(PATH_OPERATORS))
     sparks_own = {
         "--checkpoint": checkpoint is not None,
         "--cells": cells != 1,

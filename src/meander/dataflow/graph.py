@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 import numpy as np
 
+from meander.dataflow.batch import Batch, empty_batch, take_rows
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.kernels.graph import (
-    FULL_GRAPH,
+    ROWS,
     UNDONE,
     Graph,
-    Rows,
     begin_batch,
     count_rows,
     mark_vertices,
@@ -21,12 +20,11 @@ from meander.kernels.graph import (
     relink_rows,
     update_relation,
 )
-from meander.kernels.graph import ROWS as ROWS_AT
-from meander.kernels.merging import merge_rows
+from meander.kernels.status import EMITTED, FULL_GRAPH, NEXT_ROW
 from meander.physical.plan import Links
 
 LEAST_ROWS = 1024
-KEPT = 2  # in `counts`: how many rows the last packing kept
+KEPT = 2  # in `counts`: the number of rows that the last packing kept
 
 _ROW_COLUMNS = {
     "relation": np.int16,
@@ -38,57 +36,8 @@ _ROW_COLUMNS = {
     "next_out": np.int32,
     "next_in": np.int32,
 }
-_PLACE_COLUMNS = {"first_out": -1, "first_in": -1, "degree_out": 0, "degree_in": 0}
+_BUCKET_COLUMNS = {"first_out": -1, "first_in": -1, "degree_out": 0, "degree_in": 0}
 _UNDO_COLUMNS = {"undo_row": np.int32, "undo_exp": np.int64, "undo_stamp": np.int64, "undo_older": np.int32}
-
-
-def empty_rows(length: int) -> Rows:
-    """Room for `length` tuples."""
-    return Rows(
-        np.empty(length, np.int32),
-        np.empty(length, np.int32),
-        np.empty(length, np.int64),
-        np.empty(length, np.int64),
-        np.empty(length, np.int8),
-    )
-
-
-def slice_rows(rows: Rows, at: slice) -> Rows:
-    return Rows(*(column[at] for column in rows))
-
-
-def first_rows(rows: Rows, count: int) -> Rows:
-    return slice_rows(rows, slice(count))
-
-
-def more_rows(rows: Rows, length: int, store: Store, name: str) -> Rows:
-    """The same tuples with room for `length`, which counts as memory of the store under `name`."""
-    store.count_buffer(name, length * sum(column.itemsize for column in rows))
-    grown = empty_rows(length)
-    for column, old in zip(grown, rows, strict=True):
-        column[: old.size] = old
-    return grown
-
-
-NO_ROWS = empty_rows(0)
-
-
-def merge_parts(parts: Sequence[Rows]) -> Rows:
-    """Several outputs, each in order of time, as one."""
-    merged, *rest = [part for part in parts if part.ts.size] or [NO_ROWS]
-    for part in rest:
-        out = empty_rows(merged.ts.size + part.ts.size)
-        merge_rows(merged, part, out)
-        merged = out
-    return merged
-
-
-def pieces_of_time(first: Rows, second: Rows, count: int) -> Iterator[tuple[slice, slice, slice]]:
-    """So many pieces that can be merged on their own: of the first, of the second, and of both merged."""
-    times = first.ts[first.ts.size * np.arange(1, count) // count] if first.ts.size else NO_ROWS.ts
-    ends = [[0, *np.searchsorted(rows.ts, times), rows.ts.size] for rows in (first, second)]
-    for (i, j), (k, m) in pairwise(zip(*ends, strict=True)):
-        yield slice(i, k), slice(j, m), slice(i + j, k + m)
 
 
 class WindowGraph:
@@ -97,57 +46,59 @@ class WindowGraph:
     def __init__(self, store: Store, links: Sequence[Links]) -> None:
         self.store = store
         self.relations = len(links)
-        self.packed = 0  # how often rows have got other numbers
+        self.packed = 0  # how often rows were renumbered
         self.least_rows = store.first_capacity(LEAST_ROWS)
         for column, dtype in _ROW_COLUMNS.items():
             store.array(column, self.least_rows, dtype)
-        for column in _PLACE_COLUMNS:
+        for column in _BUCKET_COLUMNS:
             store.array(column, 0, np.int32)
         for column, undo in _UNDO_COLUMNS.items():
             store.array(column, self.least_rows, undo)
         store.array("pair", 2 * self.least_rows, np.int32, -1)
-        store.array("linked_out", self.relations, np.bool_)[:] = [one.out for one in links]
-        store.array("linked_in", self.relations, np.bool_)[:] = [one.into for one in links]
+        store.array("linked_out", self.relations, np.bool_)[:] = [link.out for link in links]
+        store.array("linked_in", self.relations, np.bool_)[:] = [link.into for link in links]
         store.array("counts", 3, np.int64)
         self.bind()
 
     def bind(self) -> None:
-        """Take up the store's arrays, after growth or restoring."""
+        """Use the store's arrays, after growth or restoring."""
         self.graph = Graph(*(self.store.arrays[column] for column in Graph._fields))
 
     def begin(self, horizon: int) -> None:
-        """A new batch: older expiries are forgotten, and expired rows too once they are the larger part."""
+        """Start a batch: forget older expiries, and drop expired rows once they are the larger part."""
         begin_batch(self.graph)
         counts = self.graph.counts
-        if counts[ROWS_AT] > 2 * counts[KEPT] + self.least_rows:
+        if counts[ROWS] > 2 * counts[KEPT] + self.least_rows:
             pack_rows(self.graph, horizon)
             self.packed += 1
-            counts[KEPT] = counts[ROWS_AT]
+            counts[KEPT] = counts[ROWS]
 
     def reserve_vertices(self, capacity: int) -> None:
         """Make room for all vertex numbers below `capacity`."""
-        places = capacity * self.relations
-        if places > self.graph.first_out.size:
-            for column, fill in _PLACE_COLUMNS.items():
-                self.store.grow(column, places, fill)
+        buckets = capacity * self.relations
+        if buckets > self.graph.first_out.size:
+            for column, fill in _BUCKET_COLUMNS.items():
+                self.store.grow(column, buckets, fill)
             self.bind()
 
-    def update(self, relation: int, rows: Rows) -> Rows:
-        """Apply tuples to a relation; what they changed, once an edge and instant."""
-        out = empty_rows(rows.ts.size)
+    def update(self, relation: int, batch: Batch) -> Batch:
+        """Apply tuples to a relation; the changes that they make, one per edge and instant."""
+        if batch.ts.size == 0:
+            return batch
+        out = empty_batch(batch.ts.size)
         cursor = np.zeros(2, np.int64)
         run_to_end(
             self.store,
             cursor,
-            lambda: update_relation(self.graph, relation, rows, out, cursor),
-            {FULL_GRAPH: lambda: self._reserve_rows(rows.ts.size - int(cursor[0]))},
+            lambda: update_relation(self.graph, relation, batch, out, cursor),
+            {FULL_GRAPH: lambda: self._reserve_rows(batch.ts.size - int(cursor[NEXT_ROW]))},
         )
-        return first_rows(out, int(cursor[1]))
+        return take_rows(out, slice(int(cursor[EMITTED])))
 
     def _reserve_rows(self, more: int) -> None:
         counts = self.graph.counts
-        needed = max(int(counts[ROWS_AT]) + more, 2 * int(counts[ROWS_AT]))
-        if int(counts[ROWS_AT]) + more > self.graph.src.size:
+        needed = max(int(counts[ROWS]) + more, 2 * int(counts[ROWS]))
+        if int(counts[ROWS]) + more > self.graph.src.size:
             for column in _ROW_COLUMNS:
                 self.store.grow(column, needed)
             self.store.array("pair", 1 << (2 * needed - 1).bit_length(), np.int32, -1)
@@ -167,7 +118,7 @@ class WindowGraph:
         mark_vertices(self.graph, horizon, live)
 
     def valid_rows(self, horizon: int) -> Array:
-        """How many rows are valid after `horizon`, by relation."""
+        """The number of rows that are valid after `horizon`, by relation."""
         rows = np.zeros(self.relations, np.int64)
         count_rows(self.graph, horizon, rows)
         return rows

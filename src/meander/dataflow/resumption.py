@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from meander.dataflow.state import Array, Store
 from meander.errors import StalledError
-from meander.kernels.graph import DONE, STATUS_NAMES
+from meander.kernels.status import DONE, EMITTED, NEXT_ROW, STATUS_NAMES
 
 
 def run_to_end(
@@ -26,7 +26,7 @@ def run_to_end(
     reached = -1, -1
     without_growth: set[int] = set()
     while (status := attempt()) != DONE:
-        stop, growths = (int(cursor[0]), int(cursor[1])), store.growths
+        stop, growths = (int(cursor[NEXT_ROW]), int(cursor[EMITTED])), store.growths
         make_room[status]()
         if stop != reached or store.growths != growths:
             without_growth.clear()

@@ -1,23 +1,23 @@
-"""The records of a result that stand with their paths, and what a deletion makes of them."""
+"""The standing records of a result: how deletions retract them or replace their paths."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from meander.dataflow.batch import Batch, concat_batches, empty_batch, take_rows
 from meander.dataflow.graph import WindowGraph
-from meander.dataflow.pattern import keyed_rows
 from meander.dataflow.state import Array, Store
-from meander.kernels.pattern import Answers, KeyedRows
+from meander.kernels.answers import AnswerTable
 from meander.kernels.standing import (
     EDGES,
     RECORDS,
     UNKNOWN,
     ProvedEdges,
     Standing,
+    add_records,
     break_paths,
-    find_cuts,
+    find_broken,
     find_replaced,
-    keep_records,
     pack_records,
     touch_ends,
 )
@@ -25,12 +25,12 @@ from meander.kernels.standing import (
 LEAST_RECORDS = 256
 LEAST_EDGES = 1024
 
-_RECORD_COLUMNS = {"src": np.int32, "trg": np.int32, "exp": np.int64, "older": np.int32}
+_RECORD_COLUMNS = {"exp": np.int64, "older": np.int32}
 _EDGE_COLUMNS = {"edge_relation": np.int16, "edge_src": np.int32, "edge_trg": np.int32}
 
 
 class StandingRecords:
-    """Keeps what was handed out with a path, for as long as a deletion can make the path untrue."""
+    """The emitted records with their paths, for as long as a deletion can break the path."""
 
     def __init__(self, graph: WindowGraph, store: Store) -> None:
         self.graph = graph
@@ -38,6 +38,7 @@ class StandingRecords:
         records, edges = store.first_capacity(LEAST_RECORDS), store.first_capacity(LEAST_EDGES)
         for column, record in _RECORD_COLUMNS.items():
             store.array(f"standing.{column}", records, record)
+        store.array("standing.key", records, np.int32, width=2)
         for column, edge in _EDGE_COLUMNS.items():
             store.array(f"standing.{column}", edges, edge)
         store.array("standing.begin", records + 1, np.int64)
@@ -48,60 +49,62 @@ class StandingRecords:
     def bind(self) -> None:
         self.standing = Standing(*(self.store.arrays[f"standing.{column}"] for column in Standing._fields))
 
-    def cut_paths(self, rows: KeyedRows, deletion: int, vertices: int) -> KeyedRows:
-        """The batch's rows, and before them a cut of each answer whose path loses an edge at time `deletion`,
-        where all of the batch's cuts are; no row is earlier."""
+    def retract_paths(self, batch: Batch, deletion: int, vertices: int) -> Batch:
+        """The batch, and before it a retraction of each answer whose path loses an edge at time `deletion`, at which
+        all deletions of the batch are; no row of the batch is earlier."""
         touched = np.zeros(vertices, np.bool_)
         if touch_ends(self.graph.graph, deletion, touched) == 0:
-            return rows
+            return batch
         if self._unknown_records().size:
             touched[:] = True
-        cut = keyed_rows(int(self.standing.counts[RECORDS]), 2)
-        return put_before(cut, find_cuts(self.graph.graph, self.standing, rows, deletion, touched, cut), rows)
+        out = empty_batch(int(self.standing.counts[RECORDS]))
+        return put_before(
+            out, find_broken(self.graph.graph, self.standing, batch, deletion, touched, out), batch
+        )
 
-    def replace_paths(self, rows: KeyedRows, time: int, answers: Answers, vertices: int) -> KeyedRows:
-        """The changes of a batch, all of it at `time`, and before them a cut of each answer that an earlier batch of
-        the same instant handed out, and that holds on by another path."""
+    def replace_paths(self, batch: Batch, time: int, answers: AnswerTable, vertices: int) -> Batch:
+        """The changes of a batch, all of it at `time`, and before them a retraction of each answer that an earlier
+        batch of the same instant emitted, and that still holds by another path."""
         count = int(self.standing.counts[RECORDS])
         exp = self.standing.exp[:count]
         touched = np.zeros(vertices, np.bool_)
         deleted = touch_ends(self.graph.graph, time, touched)
-        # A path that is not known may have lost an edge only where there was a deletion.
+        # An unknown path may have lost an edge only if there was a deletion.
         hidden = np.zeros(0, np.int64) if deleted else self._unknown_records()
         before = exp[hidden]
         exp[hidden] = 0
-        cut = keyed_rows(count, 2)
-        found = find_replaced(self.graph.graph, self.standing, answers, time, touched, cut)
+        out = empty_batch(count)
+        replaced = find_replaced(self.graph.graph, self.standing, answers, time, touched, out)
         exp[hidden] = before
-        return put_before(cut, found, rows)
+        return put_before(out, replaced, batch)
 
-    def keep_last(self, rows: KeyedRows, proved: ProvedEdges, upto: int) -> None:
-        """Take the records of the instant `upto` alone, and for that instant."""
-        first = int(np.searchsorted(rows.ts, upto))
-        last = KeyedRows(*(column[first:] for column in rows))
+    def add_last(self, batch: Batch, proved: ProvedEdges, upto: int) -> None:
+        """Add the records of the instant `upto` alone, for that instant."""
+        first = int(np.searchsorted(batch.ts, upto))
+        last = take_rows(batch, slice(first, None))
         proved = ProvedEdges(proved.begin[first:], proved.row, proved.empty[first:])
-        self.keep(last._replace(exp=last.ts + 1), proved, upto)
+        self.add(last._replace(exp=last.ts + 1), proved, upto)
 
-    def keep(self, rows: KeyedRows, proved: ProvedEdges, upto: int) -> None:
-        """Take the records that are handed out, with the rows of the graph that are their paths."""
-        self._reserve(rows.ts.size, proved.row.size + int(proved.empty.sum()), upto)
-        keep_records(self.graph.graph, self.standing, rows, proved)
+    def add(self, batch: Batch, proved: ProvedEdges, upto: int) -> None:
+        """Add the records that are emitted, with the rows of the graph that are their paths."""
+        self._reserve(batch.ts.size, proved.row.size + int(proved.empty.sum()), upto)
+        add_records(self.graph.graph, self.standing, batch, proved)
 
     def clear(self) -> None:
-        """No record stands."""
+        """Drop all records."""
         self.standing.counts[:] = 0
         self.standing.slots[:] = -1
 
     def forget_paths(self) -> None:
-        """The records stand by paths that are not known here: the next deletion cuts them all."""
+        """The paths of the records are not known here: the next deletion retracts all of them."""
         self.standing.edge_relation[: int(self.standing.counts[EDGES])] = UNKNOWN
 
-    def break_paths(self, answers: Answers, time: int) -> None:
-        """The answers that were emitted at `time` and do not hold any more need another path to hold again."""
-        break_paths(self.standing, answers, time, keyed_rows(1, 2).key[0])
+    def break_paths(self, answers: AnswerTable, time: int) -> None:
+        """An answer that was emitted at `time` and no longer holds needs another path to hold again."""
+        break_paths(self.standing, answers, time)
 
     def _unknown_records(self) -> Array:
-        """The records that stand by a path which is not known here."""
+        """The records whose path is not known here."""
         count = int(self.standing.counts[RECORDS])
         begin, end = self.standing.begin[:count], self.standing.begin[1 : count + 1]
         records = np.flatnonzero((end > begin) & (self.standing.exp[:count] > 0))
@@ -109,22 +112,23 @@ class StandingRecords:
         return unknown
 
     def mark(self, live: Array) -> None:
-        """Mark the vertices of the paths: an edge that is gone must not be taken for another."""
+        """Mark the vertices of the paths: another edge must not be mistaken for one that is gone."""
         edges = int(self.standing.counts[EDGES])
         live[self.standing.edge_src[:edges]] = True
         live[self.standing.edge_trg[:edges]] = True
 
     def _reserve(self, records: int, edges: int, upto: int) -> None:
-        """Make room: what has expired at `upto` goes first, and a table that is half full after that is doubled."""
+        """Make room: drop what has expired at `upto`, then double a table that is still half full."""
         counts = self.standing.counts
         if self._fits(records, edges):
             return
         pack_records(self.standing, upto)
-        most_records, most_edges = self.standing.src.size, self.standing.edge_src.size
+        most_records, most_edges = self.standing.exp.size, self.standing.edge_src.size
         needed = max(int(counts[RECORDS]) + records, 2 * int(counts[RECORDS]))
         if needed > most_records:
             for column in _RECORD_COLUMNS:
                 self.store.grow(f"standing.{column}", 2 * needed)
+            self.store.grow("standing.key", 2 * needed)
             self.store.grow("standing.begin", 2 * needed + 1)
             self.store.array("standing.slots", 1 << (4 * needed - 1).bit_length(), np.int32, -1)
         needed = max(int(counts[EDGES]) + edges, 2 * int(counts[EDGES]))
@@ -137,13 +141,11 @@ class StandingRecords:
     def _fits(self, records: int, edges: int) -> bool:
         counts = self.standing.counts
         return bool(
-            counts[RECORDS] + records <= self.standing.src.size
+            counts[RECORDS] + records <= self.standing.exp.size
             and counts[EDGES] + edges <= self.standing.edge_src.size
         )
 
 
-def put_before(new: KeyedRows, count: int, rows: KeyedRows) -> KeyedRows:
-    """The first `count` of the new rows, then the others."""
-    if count == 0:
-        return rows
-    return KeyedRows(*(np.concatenate([first[:count], then]) for first, then in zip(new, rows, strict=True)))
+def put_before(first: Batch, count: int, batch: Batch) -> Batch:
+    """The first `count` rows of one batch, then the other."""
+    return concat_batches([take_rows(first, slice(count)), batch]) if count else batch

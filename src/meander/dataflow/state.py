@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -165,6 +165,36 @@ class Store:
 
     def __iter__(self) -> Iterator[tuple[str, Array]]:
         return iter(self.arrays.items())
+
+
+class Fields:
+    """Named integers that are state: a subclass declares them, and each is one element of an array in a store.
+
+    class Clock(Fields):
+        time: int = -1
+    """
+
+    _defaults: ClassVar[dict[str, int]] = {}
+
+    def __init_subclass__(cls) -> None:
+        names = list(cls.__annotations__)
+        cls._defaults = {name: cls.__dict__.get(name, 0) for name in names}
+        for position, name in enumerate(names):
+            setattr(cls, name, _field(position))
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._arrays, self._name = store.arrays, name
+        store.array(name, len(self._defaults), np.int64)[:] = list(self._defaults.values())
+
+
+def _field(position: int) -> property:
+    def read(self: Fields) -> int:
+        return int(self._arrays[self._name][position])
+
+    def write(self: Fields, value: int) -> None:
+        self._arrays[self._name][position] = value
+
+    return property(read, write)
 
 
 def zeros_apart(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

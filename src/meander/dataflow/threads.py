@@ -1,8 +1,8 @@
-"""The threads that a dataflow may use: kernels run without the interpreter's lock, so they run side by side.
+"""The threads of a dataflow: kernels release the interpreter's lock, so they run in parallel.
 
-Work is given out as tasks. Whoever is free takes the oldest task that may begin, and so does the caller's own thread
-while it waits for one. Tasks of one lane share state: they are done one after the other, as they were given out, and
-with what one has left half done no other goes on.
+Work is submitted as tasks. A free thread runs the oldest task that may start, and so does the caller's thread while
+it waits for one. Tasks of one lane share state: they run one after the other, in the order of submission, and none
+runs after one of its lane has failed.
 """
 
 from __future__ import annotations
@@ -14,135 +14,134 @@ from threading import Condition
 from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
-class Task(Generic[Made]):
-    """Something that is being made."""
+class Task(Generic[Value]):
+    """A function call that is submitted, running or done."""
 
-    def __init__(self, function: Callable[[], Made], lane: object) -> None:
-        self.function: Callable[[], Made] | None = function
+    def __init__(self, function: Callable[[], Value], lane: object) -> None:
+        self.function: Callable[[], Value] | None = function
         self.lane = lane
         self.done = False
-        self.made: list[Made] = []
+        self.value: list[Value] = []
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        # What it was given is not kept longer than it works.
+        # The arguments are not held longer than the call takes.
         function, self.function = self.function, None
         assert function is not None
         try:
-            self.made.append(function())
+            self.value.append(function())
         except BaseException as error:
-            self.error = error  # for whoever asks for the result
+            self.error = error  # raised by `LanePool.results`
             if not isinstance(error, Exception):
                 raise
 
 
-class Team:
-    """So many threads; one is the caller's own."""
+class LanePool:
+    """A pool of `threads` workers, the caller's thread included; tasks of one lane run in order."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
         self.pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
-        self.at_work = 0  # threads of the pool
-        self.waiting: list[Task[Any]] = []
-        self.busy: set[object] = set()
-        self.failed: dict[object, BaseException] = {}
+        self.workers = 0  # threads of the pool that are running
+        self.queue: list[Task[Any]] = []
+        self.busy_lanes: set[object] = set()
+        self.failures: dict[object, BaseException] = {}  # by lane
         self.changed = Condition()
 
-    def start(self, function: Callable[[], Made], lane: object = None) -> Task[Made]:
-        """Have something made, after what the lane has to do before it; without a lane, whenever someone is free."""
+    def submit(self, function: Callable[[], Value], lane: object = None) -> Task[Value]:
+        """Run a function after the earlier tasks of its lane; without a lane, as soon as a thread is free."""
         task = Task(function, object() if lane is None else lane)
         with self.changed:
-            self.waiting.append(task)
-        self._call()
+            self.queue.append(task)
+        self._wake()
         return task
 
-    def wait(self, tasks: Sequence[Task[Any]]) -> None:
-        """Work until the tasks are done."""
-        for wanted in tasks:
-            while not wanted.done:
-                task = self._take(wanted)
-                if task is not None:
-                    self._run(task)
-                    continue
-                with self.changed:
-                    if not wanted.done and self._first(wanted) is None:
-                        self.changed.wait()
-        self._call()
+    def results(self, tasks: Sequence[Task[Value]]) -> list[Value]:
+        """The values of the tasks, once all are done; if one has failed, its error is raised."""
+        for task in tasks:
+            self._await(task)
+        self._wake()
+        for task in tasks:
+            if task.error is not None:
+                raise task.error
+        return [value for task in tasks for value in task.value]
 
-    def rest(self) -> None:
-        """Work until there is nothing left to do."""
+    def map(self, function: Callable[[Item], Value], items: Iterable[Item]) -> list[Value]:
+        """The function's value for each item, computed in parallel."""
+        return self.results([self.submit(partial(function, item)) for item in items])
+
+    def drain(self) -> None:
+        """Work until no task is left."""
         while True:
-            task = self._take()
+            task = self._next()
             if task is not None:
                 self._run(task)
                 continue
             with self.changed:
-                if not self.busy and not self.waiting:
+                if not self.busy_lanes and not self.queue:
                     return
-                if self._first(None) is None:
+                if self._first_runnable(None) is None:
                     self.changed.wait()
 
-    def results(self, tasks: Sequence[Task[Made]]) -> list[Made]:
-        """What the tasks have made; where one has failed, that is raised when all are done."""
-        self.wait(tasks)
-        for task in tasks:
-            if task.error is not None:
-                raise task.error
-        return [made for task in tasks for made in task.made]
+    def _await(self, wanted: Task[Any]) -> None:
+        while not wanted.done:
+            task = self._next(wanted)
+            if task is not None:
+                self._run(task)
+                continue
+            with self.changed:
+                if not wanted.done and self._first_runnable(wanted) is None:
+                    self.changed.wait()
 
-    def map(self, function: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
-        """What the function makes of each item, side by side."""
-        return self.results([self.start(partial(function, item)) for item in items])
-
-    def _call(self) -> None:
-        """Have another thread look for something to do, if one is left."""
+    def _wake(self) -> None:
+        """Let another thread of the pool look for a task, if one is idle."""
         with self.changed:
-            if self.pool is None or not self.waiting or self.at_work == self.threads - 1:
+            if self.pool is None or not self.queue or self.workers == self.threads - 1:
                 return
-            self.at_work += 1
+            self.workers += 1
         self.pool.submit(self._work)
 
     def _work(self) -> None:
         while True:
             with self.changed:
-                task = self._take()
+                task = self._next()
                 if task is None:
-                    self.at_work -= 1
+                    self.workers -= 1
                     return
             self._run(task)
 
-    def _take(self, wanted: Task[Any] | None = None) -> Task[Any] | None:
+    def _next(self, wanted: Task[Any] | None = None) -> Task[Any] | None:
         with self.changed:
-            task = self._first(wanted)
+            task = self._first_runnable(wanted)
             if task is not None:
-                self.waiting.remove(task)
-                self.busy.add(task.lane)
+                self.queue.remove(task)
+                self.busy_lanes.add(task.lane)
             return task
 
-    def _first(self, wanted: Task[Any] | None) -> Task[Any] | None:
-        """The task that is wanted, if it may begin; else the first that may."""
-        seen = set(self.busy)
+    def _first_runnable(self, wanted: Task[Any] | None) -> Task[Any] | None:
+        """The wanted task, if it may start; else the first that may."""
+        blocked = set(self.busy_lanes)
         first = None
-        for task in self.waiting:
-            if task.lane not in seen:
+        for task in self.queue:
+            if task.lane not in blocked:
                 if task is wanted:
                     return task
                 first = first or task
-            seen.add(task.lane)
+            blocked.add(task.lane)
         return first
 
     def _run(self, task: Task[Any]) -> None:
         try:
-            task.error = self.failed.get(task.lane)
+            task.error = self.failures.get(task.lane)
             if task.error is None:
                 task.run()
         finally:
             with self.changed:
                 if task.error is not None:
-                    self.failed[task.lane] = task.error
-                self.busy.discard(task.lane)
+                    self.failures[task.lane] = task.error
+                self.busy_lanes.discard(task.lane)
                 task.done = True
                 self.changed.notify_all()

@@ -14,7 +14,6 @@ import numpy as np
 from meander.dataflow.edges import Text, as_text, frozen
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Store
-from meander.kernels.graph import DONE, FULL_TABLE
 from meander.kernels.interning import (
     COUNT,
     FREE,
@@ -29,6 +28,7 @@ from meander.kernels.interning import (
     sweep_names,
 )
 from meander.kernels.spans import wrapping
+from meander.kernels.status import DONE, FULL_TABLE
 
 Array = np.ndarray[Any, Any]
 

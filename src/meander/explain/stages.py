@@ -15,7 +15,8 @@ from meander.explain.physical import draw_physical, draw_stages, physical_plan, 
 from meander.explain.sections import Section, counted, indent
 from meander.explain.state import state_held
 from meander.explain.warnings import warnings_of
-from meander.physical.plan import HEEDING, PhysicalPlan
+from meander.physical.path_operators import PATH_OPERATORS
+from meander.physical.plan import PhysicalPlan
 from meander.physical.printing import KINDS, describe, describe_stages, tree
 from meander.physical.stages import StagedPlan
 from meander.rewrite import choose, enumerate_plans, pass_demand, simplify
@@ -97,7 +98,7 @@ class Explanation:
     @cached_property
     def told(self) -> dict[str, Plan]:
         """The plans to run, with what closures are asked for."""
-        if not self.demand or self.path_operator not in HEEDING:
+        if not self.demand or not PATH_OPERATORS[self.path_operator].demand_aware:
             return self.to_run
         return {result: pass_demand(plan) for result, plan in self.to_run.items()}
 

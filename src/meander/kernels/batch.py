@@ -13,7 +13,7 @@ SRC, TRG = 0, 1
 class Batch(NamedTuple):
     """Tuples sorted by time: key columns, the interval in which each holds, and the direction of the change.
 
-    `op` > 0: valid in [ts, exp). `op` < 0: a retraction; from ts on, valid no longer than exp (exp <= ts: not at all).
+    `op` > 0: valid in [ts, exp). `op` < 0: a retraction; from ts on, valid until exp at most (exp <= ts: not at all).
     """
 
     key: Array  # int32 by row and column, row-major: a slice of rows is contiguous

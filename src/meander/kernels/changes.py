@@ -1,30 +1,33 @@
 """The `changes` mode: one record when an answer starts to hold, one when it stops.
 
-An answer that stops to hold at the very instant at which it is extended has not stopped: stops are handed
-out only once time has passed them. Starts wait for the end of their instant, or of the batch.
+An answer that stops to hold at the very instant at which it is extended has not stopped: stops are emitted only
+once time has passed them. Starts wait for the end of their instant, or of the batch.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_TABLE
+from meander.kernels.answers import ENTRIES, AnswerTable, add_answer, emit_answer, find_answer
+from meander.kernels.batch import Batch
 from meander.kernels.heap import pop_heap, push_heap
 from meander.kernels.jit import Array, kernel
-from meander.kernels.pattern import Answers, KeyedRows, add_answer, emit_answer, find_answer
+from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_TABLE, NEXT_ROW
 
-# By entry: not holding, holding and handed out, starting in the instant at hand.
+# By entry: not holding, holding and emitted, starting in the current instant.
 CLOSED, OPEN, STARTING = 0, 1, 2
 
-# Places in `Changes.counts`.
+# Positions in `Changes.counts`.
 STOPS, STARTS = 0, 1
+# In the cursor, after the next row and the number of output rows.
+INSTANT = 2
 
 
 class Changes(NamedTuple):
     status: Array  # by entry
     stop_exp: Array  # a heap of (expiry, entry), least first
     stop_entry: Array
-    starts: Array  # the entries that start in the instant at hand
+    starts: Array  # the entries that start in the current instant
     counts: Array
 
 
@@ -36,88 +39,88 @@ def push_stop(changes: Changes, exp: int, entry: int) -> None:
 
 
 @kernel
-def hand_out_starts(answers: Answers, changes: Changes, time: int, out: KeyedRows, cursor: Array) -> int:
+def emit_starts(answers: AnswerTable, changes: Changes, time: int, out: Batch, cursor: Array) -> int:
     """The answers that started at `time` and still hold."""
     while changes.counts[STARTS] > 0:
-        if cursor[1] == out.ts.size:
+        if cursor[EMITTED] == out.ts.size:
             return FULL_OUTPUT
         changes.counts[STARTS] -= 1
         entry = changes.starts[changes.counts[STARTS]]
         if answers.exp[entry] > time:
             changes.status[entry] = OPEN
-            emit_answer(out, cursor[1], answers.key[entry], time, answers.exp[entry], 1)
-            cursor[1] += 1
+            emit_answer(out, cursor[EMITTED], answers.key[entry], time, answers.exp[entry], 1)
+            cursor[EMITTED] += 1
         else:
             changes.status[entry] = CLOSED
     return DONE
 
 
 @kernel
-def hand_out_stops(answers: Answers, changes: Changes, before: int, out: KeyedRows, cursor: Array) -> int:
+def emit_stops(answers: AnswerTable, changes: Changes, before: int, out: Batch, cursor: Array) -> int:
     """The answers that stopped to hold before the instant `before`."""
     while changes.counts[STOPS] > 0 and changes.stop_exp[0] < before:
-        if cursor[1] == out.ts.size:
+        if cursor[EMITTED] == out.ts.size:
             return FULL_OUTPUT
         exp, entry = changes.stop_exp[0], changes.stop_entry[0]
         changes.counts[STOPS] = pop_heap(changes.stop_exp, changes.stop_entry, changes.counts[STOPS])
         if changes.status[entry] == OPEN and answers.exp[entry] == exp:
             changes.status[entry] = CLOSED
-            emit_answer(out, cursor[1], answers.key[entry], exp, exp, -1)
-            cursor[1] += 1
+            emit_answer(out, cursor[EMITTED], answers.key[entry], exp, exp, -1)
+            cursor[EMITTED] += 1
     return DONE
 
 
 @kernel
 def track_changes(
-    rows: KeyedRows, upto: int, answers: Answers, changes: Changes, out: KeyedRows, cursor: Array
+    batch: Batch, upto: int, answers: AnswerTable, changes: Changes, out: Batch, cursor: Array
 ) -> int:
-    """Walk answers in order of time, then let time advance to `upto`.
+    """Process answers in order of time, then advance time to `upto`.
 
-    `cursor` is [next row, output rows, instant at hand]. Room for as many stops and starts as the answers'
-    table has entries, and one more for each row, is the caller's to make.
+    `cursor` is [next row, output rows, current instant]. The caller provides room for as many stops and starts as
+    the table has entries, and one more per row.
     """
-    while cursor[0] < rows.ts.size:
-        i = cursor[0]
-        time, exp = rows.ts[i], rows.exp[i]
-        if time > cursor[2]:
-            status = hand_out_starts(answers, changes, cursor[2], out, cursor)
+    while cursor[NEXT_ROW] < batch.ts.size:
+        i = cursor[NEXT_ROW]
+        time, exp = batch.ts[i], batch.exp[i]
+        if time > cursor[INSTANT]:
+            status = emit_starts(answers, changes, cursor[INSTANT], out, cursor)
             if status != DONE:
                 return status
-            status = hand_out_stops(answers, changes, time, out, cursor)
+            status = emit_stops(answers, changes, time, out, cursor)
             if status != DONE:
                 return status
-            cursor[2] = time
-        at = find_answer(answers, rows.key[i])
-        entry = answers.slots[at]
-        if entry < 0 and rows.op[i] > 0:
-            entry = add_answer(answers, at, rows.key[i])
+            cursor[INSTANT] = time
+        slot = find_answer(answers, batch.key[i])
+        entry = answers.slots[slot]
+        if entry < 0 and batch.op[i] > 0:
+            entry = add_answer(answers, slot, batch.key[i])
             if entry < 0:
                 return FULL_TABLE
             changes.status[entry] = CLOSED
         if entry >= 0:
             before = answers.exp[entry]
-            answers.exp[entry] = max(before, exp) if rows.op[i] > 0 else min(before, max(exp, time))
+            answers.exp[entry] = max(before, exp) if batch.op[i] > 0 else min(before, max(exp, time))
             if answers.exp[entry] != before:
                 push_stop(changes, answers.exp[entry], entry)
-            if rows.op[i] > 0 and changes.status[entry] == CLOSED:
+            if batch.op[i] > 0 and changes.status[entry] == CLOSED:
                 changes.status[entry] = STARTING
                 changes.starts[changes.counts[STARTS]] = entry
                 changes.counts[STARTS] += 1
-        cursor[0] = i + 1
-    status = hand_out_starts(answers, changes, cursor[2], out, cursor)
+        cursor[NEXT_ROW] = i + 1
+    status = emit_starts(answers, changes, cursor[INSTANT], out, cursor)
     if status != DONE:
         return status
-    return hand_out_stops(answers, changes, upto, out, cursor)
+    return emit_stops(answers, changes, upto, out, cursor)
 
 
 @kernel
-def restart_changes(answers: Answers, changes: Changes, time: int, out: KeyedRows) -> int:
+def restart_changes(answers: AnswerTable, changes: Changes, time: int, out: Batch) -> int:
     """Emit the answers that hold at `time` as if none had been emitted before; how many.
 
     Those that wait for their stop are closed. Needs room in `out` for as many as there are entries.
     """
     count = 0
-    for entry in range(answers.counts[0]):
+    for entry in range(answers.counts[ENTRIES]):
         if changes.status[entry] == OPEN and answers.exp[entry] > time:
             emit_answer(out, count, answers.key[entry], time, answers.exp[entry], 1)
             count += 1
@@ -128,22 +131,11 @@ def restart_changes(answers: Answers, changes: Changes, time: int, out: KeyedRow
 
 
 @kernel
-def pack_changes(answers: Answers, changes: Changes) -> None:
-    """Drop the entries that neither hold nor start, and build the index, the heap and the starts anew."""
-    kept = 0
-    for entry in range(answers.counts[0]):
-        if changes.status[entry] != CLOSED:
-            for position in range(answers.key.shape[1]):
-                answers.key[kept, position] = answers.key[entry, position]
-            answers.exp[kept] = answers.exp[entry]
-            changes.status[kept] = changes.status[entry]
-            kept += 1
-    answers.counts[0] = kept
-    answers.slots[:] = -1
+def rebuild_changes(answers: AnswerTable, changes: Changes) -> None:
+    """Rebuild the heap of stops and the list of starts from the status of the entries."""
     changes.counts[STOPS] = 0
     changes.counts[STARTS] = 0
-    for entry in range(kept):
-        answers.slots[find_answer(answers, answers.key[entry])] = entry
+    for entry in range(answers.counts[ENTRIES]):
         push_stop(changes, answers.exp[entry], entry)
         if changes.status[entry] == STARTING:
             changes.starts[changes.counts[STARTS]] = entry
@@ -151,9 +143,9 @@ def pack_changes(answers: Answers, changes: Changes) -> None:
 
 
 @kernel
-def mark_open(answers: Answers, changes: Changes, live: Array) -> None:
-    """Mark the vertices of the answers whose stop is still to be handed out."""
-    for entry in range(answers.counts[0]):
+def mark_open(answers: AnswerTable, changes: Changes, live: Array) -> None:
+    """Mark the vertices of the answers whose stop is still to be emitted."""
+    for entry in range(answers.counts[ENTRIES]):
         if changes.status[entry] != CLOSED:
             for position in range(answers.key.shape[1]):
                 live[answers.key[entry, position]] = True

@@ -22,10 +22,12 @@ from __future__ import annotations
 from math import gcd
 from typing import NamedTuple
 
-from meander.kernels.graph import DONE, FULL_SCRATCH, ROWS, Graph, find_row, mix
+from meander.kernels.batch import Batch
+from meander.kernels.graph import ROWS, Graph, find_row
+from meander.kernels.hashing import mix
 from meander.kernels.jit import Array, kernel, unsigned
 from meander.kernels.paths import is_root
-from meander.kernels.pattern import MergedRows
+from meander.kernels.status import DONE, FULL_SCRATCH
 
 WORDS = 8
 ROOTS = 64 * WORDS  # roots a block: one bit each
@@ -109,10 +111,10 @@ class Moves(NamedTuple):
 
 
 @kernel
-def find_rows(graph: Graph, rows: MergedRows, found: Array) -> None:
+def find_rows(graph: Graph, rows: Batch, found: Array) -> None:
     """The graph's rows of the edges that a batch changes."""
     for i in range(rows.ts.size):
-        found[i] = find_row(graph, rows.relation[i], rows.src[i], rows.trg[i])
+        found[i] = find_row(graph, rows.source[i], rows.key[i, 0], rows.key[i, 1])
 
 
 class Extent(NamedTuple):

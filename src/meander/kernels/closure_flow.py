@@ -58,8 +58,8 @@ from meander.kernels.closure import (
     Places,
     Segment,
 )
-from meander.kernels.graph import DONE, FULL_OUTPUT
 from meander.kernels.jit import Array, kernel, lowest_bit
+from meander.kernels.status import DONE, FULL_OUTPUT
 
 BOTH = 2 * WORDS
 # In `Bits.have`, after the words by `hi` and by `lo`, for answer places: bits whose level is settled, and bits of

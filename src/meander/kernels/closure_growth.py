@@ -62,8 +62,8 @@ from meander.kernels.closure_matrix import (
     padded,
     sweep_matrix,
 )
-from meander.kernels.graph import DONE, FULL_SCRATCH, FULL_TABLE, UNUSABLE
 from meander.kernels.jit import Array, inner_kernel, kernel, lowest_bit, unsigned
+from meander.kernels.status import DONE, FULL_SCRATCH, FULL_TABLE, UNUSABLE
 
 
 @inner_kernel

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from meander.kernels.batch import Batch
 from meander.kernels.closure import (
     ASKED,
     CHANGED,
@@ -57,10 +58,9 @@ from meander.kernels.closure_growth import (
     stage_pair,
 )
 from meander.kernels.closure_matrix import OFF, READY, Matrix
-from meander.kernels.graph import DONE, FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, UNUSABLE, Rows
 from meander.kernels.jit import Array, kernel, unsigned
 from meander.kernels.paths import is_root
-from meander.kernels.pattern import FOREVER, MergedRows
+from meander.kernels.status import DONE, FOREVER, FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, UNUSABLE
 
 # Places in `cursor`.
 NEXT_ROW, OUT, PHASE, BLOCK, CUT_TIME, LAST, KIND, TIME, SPLIT, KNOWN_BEFORE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -127,7 +127,7 @@ def drop_asked(segment: Segment, time: int) -> None:
 
 @kernel
 def take_growth(
-    rows: MergedRows,
+    rows: Batch,
     found: Array,
     cut_instant: Array,
     segment: Segment,
@@ -147,7 +147,7 @@ def take_growth(
     while at < rows.ts.size and at - begin < MOST_SEGMENT_ROWS and rows.ts[at] < bound:
         if cut_instant[at] and rows.ts[at] != cursor[CUT_TIME]:
             break
-        if rows.op[at] > 0 and rows.relation[at] == demanded:
+        if rows.op[at] > 0 and rows.source[at] == demanded:
             take_asked(segment, found[at], rows.exp[at], time, at - begin)
         elif rows.op[at] > 0:
             row, exp = found[at], rows.exp[at]
@@ -166,14 +166,14 @@ def take_growth(
 
 @kernel
 def take_cuts(
-    rows: MergedRows, found: Array, segment: Segment, demanded: int, cursor: Array, by_level: bool
+    rows: Batch, found: Array, segment: Segment, demanded: int, cursor: Array, by_level: bool
 ) -> None:
     """Take the deletions of one instant."""
     at = cursor[NEXT_ROW]
     time = rows.ts[at]
     while at < rows.ts.size and rows.ts[at] == time:
         row = found[at]
-        if rows.relation[at] != demanded and rows.op[at] < 0 and row >= 0 and segment.exp[row, HI] > time:
+        if rows.source[at] != demanded and rows.op[at] < 0 and row >= 0 and segment.exp[row, HI] > time:
             left = rows.exp[at] if rows.exp[at] > time else 0
             segment.exp[row, LO] = left
             mark_row(segment, row, 2 if left > 0 and not by_level else 1)
@@ -198,7 +198,7 @@ def take_expiring(segment: Segment, cursor: Array, time: int) -> None:
 
 @kernel
 def take_step(
-    rows: MergedRows,
+    rows: Batch,
     found: Array,
     cut_instant: Array,
     upto: int,
@@ -301,15 +301,15 @@ def stage_empty(
 
 @kernel
 def hand_out(
-    rows: MergedRows, staged: Array, slots: Array, by_level: bool, out: Rows, cursor: Array, size: int
+    rows: Batch, staged: Array, slots: Array, by_level: bool, out: Batch, cursor: Array, size: int
 ) -> None:
     """Put what is staged into the output, in order of time (`slots`: by row of the segment). Needs room for all."""
     base = cursor[OUT]
     cursor[OUT] = base + size
     if cursor[KIND] != GROW:
         for i in range(size):
-            out.src[base + i] = staged[i, STAGED_SRC]
-            out.trg[base + i] = staged[i, STAGED_TRG]
+            out.key[base + i, 0] = staged[i, STAGED_SRC]
+            out.key[base + i, 1] = staged[i, STAGED_TRG]
             out.ts[base + i] = cursor[TIME]
             out.exp[base + i] = staged[i, STAGED_EXP]
             out.op[base + i] = -1
@@ -327,8 +327,8 @@ def hand_out(
         row = unsigned(staged[one, STAGED_ROW])
         at = unsigned(slots[row])
         slots[row] += 1
-        out.src[at] = staged[one, STAGED_SRC]
-        out.trg[at] = staged[one, STAGED_TRG]
+        out.key[at, 0] = staged[one, STAGED_SRC]
+        out.key[at, 1] = staged[one, STAGED_TRG]
         out.ts[at] = times[row]
         out.exp[at] = staged[one, STAGED_EXP] if by_level else FOREVER
         out.op[at] = 1
@@ -360,7 +360,7 @@ def finish_step(segment: Segment, cursor: Array) -> None:
 
 @kernel
 def walk_segments(
-    rows: MergedRows,
+    rows: Batch,
     found: Array,
     cut_instant: Array,
     upto: int,
@@ -374,7 +374,7 @@ def walk_segments(
     automaton: Moves,
     asked: Asked,
     demand: Demand,
-    out: Rows,
+    out: Batch,
     cursor: Array,
 ) -> int:
     """Walk a batch of changes, then let time advance to `upto`.

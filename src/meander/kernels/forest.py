@@ -1,21 +1,23 @@
 """The forest of PATH: a spanning tree for each root, over (vertex, state of the automaton).
 
-A node of the tree of root x at (v, s) says that a path from x to v takes the automaton to s, and until when
+A node of the tree of root x at (v, s) means that a path from x to v takes the automaton to s, and until when
 (`exp`); its parent is the node before it on that path, or -1 for the root, which has no node of its own.
 Nodes are found by (root, vertex, state) and listed by (vertex, state), so that a new edge finds the trees that
-it extends. Expired nodes are passed over, and go away when the table is packed.
+it extends. Expired nodes are skipped, and dropped when the table is packed.
 
-The empty path is a node too: of root x at x, in a state of its own (`Automaton.empty`), without parent.
+The empty path is a node too: of root x at x, in a state of its own (EMPTY), without parent.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from meander.kernels.graph import mix
+from meander.kernels.hashing import find_triple, free_slot
 from meander.kernels.jit import Array, kernel
 
-# Places in `Forest.counts` and `Queue.counts`.
+# Positions in `Automaton.settings`: the number of states, that of the empty path included, and that state or -1.
+STATES, EMPTY = 0, 1
+# Positions in `Forest.counts` and in `Queue.counts`.
 NODES = 0
 ITEMS, HEAP, STACK, LEVEL = 0, 1, 2, 3
 
@@ -23,7 +25,7 @@ ITEMS, HEAP, STACK, LEVEL = 0, 1, 2, 3
 class Automaton(NamedTuple):
     """A minimal DFA over (relation, direction): its moves by relation, by state out of it, and by state into it.
 
-    State 0 is the start. `settings` is [states, the empty path's included, and that state or -1].
+    State 0 is the start.
     """
 
     accepting: Array  # by state (the empty path's included): 0 or 1
@@ -51,9 +53,9 @@ class Forest(NamedTuple):
     exp: Array
     parent: Array
     next_node: Array  # the list by (vertex, state)
-    was: Array  # while a cut or an expiry is repaired: the expiry before it; else 0
-    slots: Array  # open addressing: node or -1
-    first_node: Array  # by vertex * places + state
+    was: Array  # while a retraction or an expiry is repaired: the expiry before it; else 0
+    slots: Array  # the hash index over (root, vertex, state)
+    first_node: Array  # by vertex * states + state
     counts: Array
 
 
@@ -73,29 +75,18 @@ class Queue(NamedTuple):
 @kernel
 def find_node(forest: Forest, root: int, vertex: int, state: int) -> int:
     """The node of a tree at (vertex, state), valid or not, or -1."""
-    mask = forest.slots.size - 1
-    at = mix(root, vertex, state) & mask
-    while True:
-        node = forest.slots[at]
-        if node < 0:
-            return -1
-        if forest.vertex[node] == vertex and forest.root[node] == root and forest.state[node] == state:
-            return node
-        at = (at + 1) & mask
+    slot = find_triple(forest.slots, forest.root, forest.vertex, forest.state, (root, vertex, state))
+    return forest.slots[slot]
 
 
 @kernel
 def link_node(forest: Forest, node: int, states: int) -> None:
     """Put a node, whose columns are set, into the index and its list."""
     root, vertex, state = forest.root[node], forest.vertex[node], forest.state[node]
-    mask = forest.slots.size - 1
-    at = mix(root, vertex, state) & mask
-    while forest.slots[at] >= 0:
-        at = (at + 1) & mask
-    forest.slots[at] = node
-    place = vertex * states + state
-    forest.next_node[node] = forest.first_node[place]
-    forest.first_node[place] = node
+    forest.slots[free_slot(forest.slots, root, vertex, state)] = node
+    bucket = vertex * states + state
+    forest.next_node[node] = forest.first_node[bucket]
+    forest.first_node[bucket] = node
 
 
 @kernel
@@ -115,7 +106,7 @@ def add_node(forest: Forest, root: int, vertex: int, state: int, states: int) ->
 
 @kernel
 def relink_nodes(forest: Forest, states: int) -> None:
-    """Build the index and the lists anew from the columns."""
+    """Rebuild the index and the lists from the columns."""
     forest.slots[:] = -1
     forest.first_node[:] = -1
     for node in range(forest.counts[NODES]):

@@ -14,27 +14,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
+from meander.kernels.batch import SRC, TRG, Batch
+from meander.kernels.hashing import find_triple, free_slot
 from meander.kernels.jit import Array, kernel
+from meander.kernels.status import DONE, EMITTED, FULL_GRAPH, FULL_OUTPUT, NEXT_ROW
 
 UNCHANGED = -1  # stamp of a row that this batch has not changed: before every instant
 
-# Places in `Graph.counts`.
+# Positions in `Graph.counts`.
 ROWS, UNDONE = 0, 1
-
-# What a kernel returns when it stops: nothing more to do, what it needs (more room in), or that it cannot.
-DONE, FULL_GRAPH, FULL_OUTPUT, FULL_TABLE, FULL_SCRATCH, FULL_MATRIX, NEEDS_LINKS, UNUSABLE = range(8)
-STATUS_NAMES = (
-    "done",
-    "the graph is full",
-    "the output is full",
-    "the table is full",
-    "the scratch space is full",
-    "the matrix is full",
-    "edges are not linked both ways",
-    "unusable",
-)
 
 
 class Graph(NamedTuple):
@@ -63,29 +51,10 @@ class Graph(NamedTuple):
 
 
 @kernel
-def mix(a: int, b: int, c: int) -> int:
-    """A spread of three numbers below 2**31, itself not negative; no step goes beyond 63 bits.
-
-    The middle of a product depends on all bits below it, so that is what is handed out.
-    """
-    h = np.int64(a) * 1_013_904_223 + np.int64(b) * 736_338_717 + np.int64(c) * 894_784_853
-    h ^= h >> 32
-    h = (h & 0x7FFFFFFF) * 2_045_197_649 + (h >> 31)
-    return int((h ^ (h >> 32)) >> 12)
-
-
-@kernel
 def find_row(graph: Graph, relation: int, src: int, trg: int) -> int:
     """The row of an edge, or -1."""
-    mask = graph.pair.size - 1
-    at = mix(src, trg, relation) & mask
-    while True:
-        row = graph.pair[at]
-        if row < 0:
-            return -1
-        if graph.src[row] == src and graph.trg[row] == trg and graph.relation[row] == relation:
-            return row
-        at = (at + 1) & mask
+    slot = find_triple(graph.pair, graph.src, graph.trg, graph.relation, (src, trg, relation))
+    return graph.pair[slot]
 
 
 @kernel
@@ -114,22 +83,18 @@ def expiry_before(graph: Graph, row: int, time: int) -> int:
 def link_row(graph: Graph, row: int) -> None:
     """Put a row, whose columns are set, into the pair index and the lists."""
     relation, src, trg = graph.relation[row], graph.src[row], graph.trg[row]
-    mask = graph.pair.size - 1
-    at = mix(src, trg, relation) & mask
-    while graph.pair[at] >= 0:
-        at = (at + 1) & mask
-    graph.pair[at] = row
+    graph.pair[free_slot(graph.pair, src, trg, relation)] = row
     relations = graph.linked_out.size
     if graph.linked_out[relation]:
-        place = src * relations + relation
-        graph.next_out[row] = graph.first_out[place]
-        graph.first_out[place] = row
-        graph.degree_out[place] += 1
+        bucket = src * relations + relation
+        graph.next_out[row] = graph.first_out[bucket]
+        graph.first_out[bucket] = row
+        graph.degree_out[bucket] += 1
     if graph.linked_in[relation]:
-        place = trg * relations + relation
-        graph.next_in[row] = graph.first_in[place]
-        graph.first_in[place] = row
-        graph.degree_in[place] += 1
+        bucket = trg * relations + relation
+        graph.next_in[row] = graph.first_in[bucket]
+        graph.first_in[bucket] = row
+        graph.degree_in[bucket] += 1
 
 
 @kernel
@@ -157,45 +122,32 @@ def begin_batch(graph: Graph) -> None:
     graph.counts[UNDONE] = 0
 
 
-class Rows(NamedTuple):
-    """A batch of tuples over pairs, sorted by time.
-
-    `op` > 0: valid in [ts, exp). `op` < 0: from ts on, valid no longer than exp (exp <= ts: not at all).
-    """
-
-    src: Array
-    trg: Array
-    ts: Array
-    exp: Array
-    op: Array
-
-
 @kernel
-def update_relation(graph: Graph, relation: int, rows: Rows, out: Rows, cursor: Array) -> int:
+def update_relation(graph: Graph, relation: int, batch: Batch, out: Batch, cursor: Array) -> int:
     """Apply rows to a relation, instant by instant, and hand out what each instant changed, once an edge.
 
     `cursor` is [next row, output rows]; returns DONE, or what is full, to be called again with that room.
     An instant is applied whole or not at all: both checks for room come before it.
     """
-    position = cursor[0]
-    total = rows.ts.size
+    position = cursor[NEXT_ROW]
+    total = batch.ts.size
     while position < total:
-        time = rows.ts[position]
+        time = batch.ts[position]
         end = position + 1
-        while end < total and rows.ts[end] == time:
+        while end < total and batch.ts[end] == time:
             end += 1
         size = end - position
         if graph.counts[ROWS] + size > graph.src.size or graph.counts[UNDONE] + size > graph.undo_row.size:
-            cursor[0] = position
+            cursor[NEXT_ROW] = position
             return FULL_GRAPH
-        if cursor[1] + size > out.ts.size:
-            cursor[0] = position
+        if cursor[EMITTED] + size > out.ts.size:
+            cursor[NEXT_ROW] = position
             return FULL_OUTPUT
         first_undo = graph.counts[UNDONE]
         for i in range(position, end):
-            src, trg, exp = rows.src[i], rows.trg[i], rows.exp[i]
+            src, trg, exp = batch.key[i, SRC], batch.key[i, TRG], batch.exp[i]
             row = find_row(graph, relation, src, trg)
-            if rows.op[i] > 0:
+            if batch.op[i] > 0:
                 if exp <= time:
                     continue
                 if row < 0:
@@ -217,15 +169,15 @@ def update_relation(graph: Graph, relation: int, rows: Rows, out: Rows, cursor: 
             before = graph.undo_exp[undo] if graph.undo_exp[undo] > time else time
             after = graph.exp[row] if graph.exp[row] > time else time
             if before != after:
-                at = cursor[1]
-                out.src[at] = graph.src[row]
-                out.trg[at] = graph.trg[row]
+                at = cursor[EMITTED]
+                out.key[at, SRC] = graph.src[row]
+                out.key[at, TRG] = graph.trg[row]
                 out.ts[at] = time
                 out.exp[at] = after
                 out.op[at] = 1 if after > before else -1
-                cursor[1] = at + 1
+                cursor[EMITTED] = at + 1
         position = end
-    cursor[0] = position
+    cursor[NEXT_ROW] = position
     return DONE
 
 

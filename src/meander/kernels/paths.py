@@ -2,19 +2,23 @@
 
 S-PATH keeps, for each node, the path that lasts longest: a candidate that outlasts what a node has replaces
 it, and is followed further; candidates are settled in order of largest expiry, so each node settles once
-a row. The negative-tuple way keeps the first path found, and looks for another when that one expires
-(`repair`).
+per row (Pacaci, Bonifati, Özsu: "Evaluating Complex Queries on Streaming Graphs"; the search is Dijkstra's over the
+(max, min) semiring). The negative-tuple algorithm (Pacaci et al., SIGMOD 2020) keeps the first path found, and
+searches for another when that one expires (`repair`).
 
-Everything that a stopped walk needs to go on stands in `cursor`, the queue, and the forest's columns.
+All that a stopped search needs to resume is in `cursor`, the queue, and the columns of the forest.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from meander.kernels.batch import SRC, TRG, Batch
 from meander.kernels.forest import (
+    EMPTY,
     ITEMS,
     NODES,
+    STATES,
     Automaton,
     Forest,
     Queue,
@@ -24,43 +28,39 @@ from meander.kernels.forest import (
     pop_candidate,
     push_candidate,
 )
-from meander.kernels.graph import (
-    DONE,
-    FULL_OUTPUT,
-    FULL_SCRATCH,
-    FULL_TABLE,
-    Graph,
-    Rows,
-    expiry_at,
-)
+from meander.kernels.graph import Graph, expiry_at
 from meander.kernels.heap import push_heap
 from meander.kernels.jit import Array, inner_kernel, kernel
-from meander.kernels.pattern import MergedRows
+from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEXT_ROW
 
-# Places in `cursor`.
-BEGIN, OUT, PHASE, AT, MOVE, NODE, MARKED, TIME = 0, 1, 2, 3, 4, 5, 6, 7
+# Positions in the cursor, after the first row of the instant and the number of output rows.
+PHASE, AT, MOVE, NODE, MARKED, TIME = 2, 3, 4, 5, 6, 7
+CURSOR = 8
 # Phases of an instant.
 START, SEED, SETTLE, REPORT, EXTEND = 0, 1, 2, 3, 4
-# In cursor[NODE]: the list of a move is walked from its head.
+# In cursor[NODE]: the list of a move is read from its head.
 HEAD = -2
+# In `Walk.settings`: whether the first path found is kept.
+FIRST_PATH = 0
+COUNT = 0  # in `Walk.expiry_count`
 
 
 class Walk(NamedTuple):
-    """What the walk works on besides graph and forest; `settings` is [keeps first path]."""
+    """What a search works on besides graph and forest."""
 
     queue: Queue
     marked: Array
-    expiry_exp: Array  # a heap of (expiry, node), for the negative-tuple way
+    expiry_exp: Array  # a heap of (expiry, node), for the negative-tuple algorithm
     expiry_node: Array
     expiry_count: Array
-    roots: Array  # the only roots that are asked for; empty: all
+    roots: Array  # the only roots whose paths are wanted; empty: all
     settings: Array
     cursor: Array
 
 
 @kernel
 def is_root(roots: Array, vertex: int) -> bool:
-    """Whether paths from `vertex` are asked for."""
+    """Whether paths from `vertex` are wanted."""
     if roots.size == 0:
         return True
     for i in range(roots.size):  # noqa: SIM110 - a generator is not compiled
@@ -83,26 +83,26 @@ def answer_expiry(forest: Forest, automaton: Automaton, root: int, vertex: int, 
 
 
 @kernel
-def emit_pair(out: Rows, cursor: Array, src: int, trg: int, time: int, exp: int, op: int) -> None:
-    at = cursor[OUT]
-    out.src[at] = src
-    out.trg[at] = trg
+def emit_pair(out: Batch, cursor: Array, src: int, trg: int, time: int, exp: int, op: int) -> None:
+    at = cursor[EMITTED]
+    out.key[at, SRC] = src
+    out.key[at, TRG] = trg
     out.ts[at] = time
     out.exp[at] = exp
     out.op[at] = op
-    cursor[OUT] = at + 1
+    cursor[EMITTED] = at + 1
 
 
 @kernel
 def push_expiry(walk: Walk, exp: int, node: int) -> None:
-    """Remember when a node is to be looked at again. Needs room for one."""
+    """Schedule a node to be examined at its expiry. Needs room for one."""
     count = walk.expiry_count
-    count[0] = push_heap(walk.expiry_exp, walk.expiry_node, count[0], exp, node)
+    count[COUNT] = push_heap(walk.expiry_exp, walk.expiry_node, count[COUNT], exp, node)
 
 
 @kernel
 def mark_node(forest: Forest, walk: Walk, node: int) -> None:
-    """Keep what a node held before the repair."""
+    """Remember the expiry of a node before the repair."""
     forest.was[node] = forest.exp[node]
     walk.marked[walk.cursor[MARKED]] = node
     walk.cursor[MARKED] += 1
@@ -110,25 +110,27 @@ def mark_node(forest: Forest, walk: Walk, node: int) -> None:
 
 @kernel
 def out_degree(graph: Graph, automaton: Automaton, vertex: int, state: int) -> int:
-    """How many candidates following the edges of (vertex, state) can give at most."""
+    """The most candidates that the edges of (vertex, state) can bring."""
     relations = graph.linked_out.size
     total = 0
     for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
-        place = vertex * relations + automaton.out_relation[move]
-        total += graph.degree_in[place] if automaton.out_inverse[move] else graph.degree_out[place]
+        bucket = vertex * relations + automaton.out_relation[move]
+        total += graph.degree_in[bucket] if automaton.out_inverse[move] else graph.degree_out[bucket]
     return total
 
 
 @kernel
 def settle_nodes(
-    graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Rows, time: int, repair: bool
+    graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Batch, time: int, repair: bool
 ) -> int:
-    """Settle the queue, longest expiry first. In a repair nothing is handed out, and no node comes to life but those
-    that are marked: what else an instant brings comes with its rows. A node that gains, by a row of the same instant
-    above it, is marked too."""
+    """Settle the queue, longest expiry first.
+
+    A repair emits nothing and revives only marked nodes: the rows of the instant bring the rest. A node that gains
+    by a row of the same instant above it is marked too.
+    """
     queue, cursor = walk.queue, walk.cursor
-    states = automaton.settings[0]
-    first_path = walk.settings[0] != 0
+    states = automaton.settings[STATES]
+    first_path = walk.settings[FIRST_PATH] != 0
     relations = graph.linked_out.size
     several = automaton.finals.size > 1
     while True:
@@ -146,12 +148,12 @@ def settle_nodes(
             continue
         if node < 0 and forest.counts[NODES] == forest.root.size:
             return FULL_TABLE
-        if first_path and walk.expiry_count[0] == walk.expiry_exp.size:
+        if first_path and walk.expiry_count[COUNT] == walk.expiry_exp.size:
             return FULL_SCRATCH
         if queue.counts[ITEMS] + out_degree(graph, automaton, vertex, state) > queue.exp.size:
             return FULL_SCRATCH
         accepting = not repair and automaton.accepting[state] != 0
-        if accepting and cursor[OUT] == out.ts.size:
+        if accepting and cursor[EMITTED] == out.ts.size:
             return FULL_OUTPUT
         parent = queue.parent[item]
         pop_candidate(queue)
@@ -168,8 +170,8 @@ def settle_nodes(
         for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
             inverse = automaton.out_inverse[move]
             to = automaton.out_to[move]
-            place = vertex * relations + automaton.out_relation[move]
-            row = graph.first_in[place] if inverse else graph.first_out[place]
+            bucket = vertex * relations + automaton.out_relation[move]
+            row = graph.first_in[bucket] if inverse else graph.first_out[bucket]
             while row >= 0:
                 lasts = min(exp, expiry_at(graph, row, time))
                 if lasts > time:
@@ -186,19 +188,19 @@ def settle_nodes(
 
 @kernel
 def extend_empty(
-    forest: Forest, automaton: Automaton, vertex: int, time: int, exp: int, out: Rows, cursor: Array
+    forest: Forest, automaton: Automaton, vertex: int, time: int, exp: int, out: Batch, cursor: Array
 ) -> int:
-    """An end point of a valid edge is joined to itself by the empty path."""
-    empty = automaton.settings[1]
+    """Connect an endpoint of a valid edge to itself by the empty path."""
+    empty = automaton.settings[EMPTY]
     node = find_node(forest, vertex, vertex, empty)
     if node >= 0 and forest.exp[node] >= exp:
         return DONE
     if node < 0 and forest.counts[NODES] == forest.root.size:
         return FULL_TABLE
-    if cursor[OUT] == out.ts.size:
+    if cursor[EMITTED] == out.ts.size:
         return FULL_OUTPUT
     if node < 0:
-        node = add_node(forest, vertex, vertex, empty, automaton.settings[0])
+        node = add_node(forest, vertex, vertex, empty, automaton.settings[STATES])
     if answer_expiry(forest, automaton, vertex, vertex, -1) < exp:
         emit_pair(out, cursor, vertex, vertex, time, exp, 1)
     forest.exp[node] = exp
@@ -207,21 +209,21 @@ def extend_empty(
 
 @inner_kernel
 def extend_trees(
-    graph: Graph, automaton: Automaton, forest: Forest, rows: MergedRows, i: int, walk: Walk, out: Rows
+    graph: Graph, automaton: Automaton, forest: Forest, batch: Batch, i: int, walk: Walk, out: Batch
 ) -> int:
     """Follow the new or longer edge of row `i` in every tree that reaches it."""
     cursor, queue = walk.cursor, walk.queue
-    time, exp, relation = rows.ts[i], rows.exp[i], rows.relation[i]
-    states = automaton.settings[0]
-    first_path = walk.settings[0] != 0
+    time, exp, relation = batch.ts[i], batch.exp[i], batch.source[i]
+    states = automaton.settings[STATES]
+    first_path = walk.settings[FIRST_PATH] != 0
     if queue.counts[ITEMS]:
         status = settle_nodes(graph, automaton, forest, walk, out, time, False)
         if status != DONE:
             return status
     begin, end = automaton.relation_begin[relation], automaton.relation_begin[relation + 1]
-    if automaton.settings[1] >= 0 and cursor[MOVE] < 0:
+    if automaton.settings[EMPTY] >= 0 and cursor[MOVE] < 0:
         for end_point in range(2):
-            vertex = rows.src[i] if end_point == 0 else rows.trg[i]
+            vertex = batch.key[i, SRC] if end_point == 0 else batch.key[i, TRG]
             if is_root(walk.roots, vertex):
                 status = extend_empty(forest, automaton, vertex, time, exp, out, cursor)
                 if status != DONE:
@@ -231,8 +233,8 @@ def extend_trees(
     for move in range(cursor[MOVE], end):
         cursor[MOVE] = move
         inverse = automaton.relation_inverse[move]
-        tail = rows.trg[i] if inverse else rows.src[i]
-        head = rows.src[i] if inverse else rows.trg[i]
+        tail = batch.key[i, TRG] if inverse else batch.key[i, SRC]
+        head = batch.key[i, SRC] if inverse else batch.key[i, TRG]
         state, to = automaton.relation_from[move], automaton.relation_to[move]
         if cursor[NODE] == HEAD:
             cursor[NODE] = forest.first_node[tail * states + state]
@@ -263,14 +265,14 @@ def extend_trees(
 
 
 @inner_kernel
-def reaches_trees(automaton: Automaton, forest: Forest, rows: MergedRows, i: int) -> bool:
-    """Whether the edge of row `i` may begin a tree, or goes on from a node of one."""
-    if automaton.settings[1] >= 0:
+def reaches_trees(automaton: Automaton, forest: Forest, batch: Batch, i: int) -> bool:
+    """Whether the edge of row `i` may start a tree, or extend one."""
+    if automaton.settings[EMPTY] >= 0:
         return True
-    relation, states = rows.relation[i], automaton.settings[0]
+    relation, states = batch.source[i], automaton.settings[STATES]
     for move in range(automaton.relation_begin[relation], automaton.relation_begin[relation + 1]):
         state = automaton.relation_from[move]
-        tail = rows.trg[i] if automaton.relation_inverse[move] else rows.src[i]
+        tail = batch.key[i, TRG] if automaton.relation_inverse[move] else batch.key[i, SRC]
         if state == 0 or forest.first_node[tail * states + state] >= 0:
             return True
     return False
@@ -278,23 +280,23 @@ def reaches_trees(automaton: Automaton, forest: Forest, rows: MergedRows, i: int
 
 @kernel
 def walk_insertions(
-    graph: Graph, automaton: Automaton, forest: Forest, rows: MergedRows, walk: Walk, out: Rows
+    graph: Graph, automaton: Automaton, forest: Forest, batch: Batch, walk: Walk, out: Batch
 ) -> int:
-    """Walk changes that only lengthen, in order of time. `cursor` as for `repair.walk_paths`.
+    """Process a batch without retractions, in order of time. `cursor` as for `repair.walk_changes`.
 
-    Returns DONE, or what is full; called again with that room, it goes on where it stopped.
+    Returns DONE, or what is full; called again with that room, it resumes where it stopped.
     """
     cursor = walk.cursor
-    while cursor[BEGIN] < rows.ts.size:
+    while cursor[NEXT_ROW] < batch.ts.size:
         if cursor[PHASE] == START:
-            if not reaches_trees(automaton, forest, rows, cursor[BEGIN]):
-                cursor[BEGIN] += 1
+            if not reaches_trees(automaton, forest, batch, cursor[NEXT_ROW]):
+                cursor[NEXT_ROW] += 1
                 continue
             cursor[PHASE], cursor[MOVE] = EXTEND, -1
-        cursor[AT] = cursor[BEGIN]
-        status = extend_trees(graph, automaton, forest, rows, cursor[AT], walk, out)
+        cursor[AT] = cursor[NEXT_ROW]
+        status = extend_trees(graph, automaton, forest, batch, cursor[AT], walk, out)
         if status != DONE:
             return status
         cursor[PHASE] = START
-        cursor[BEGIN] += 1
+        cursor[NEXT_ROW] += 1
     return DONE

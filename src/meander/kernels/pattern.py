@@ -4,7 +4,10 @@ A new tuple for one atom binds two variables. The others are bound one at a time
 an atom that reaches the variable, checked against all other atoms that are then bound, with the least expiry
 carried along. Nothing intermediate is kept: only the answers, one entry each with its largest expiry.
 
-When tuples are cut (a deletion upstream), the answers that they carried are evaluated again (`pattern_cuts`).
+When tuples are retracted (a deletion upstream), the answers that they carried are evaluated again
+(`pattern_retractions`). The join is worst-case optimal: Ngo, Ré and Rudra, "Skew strikes back" (SIGMOD Record 2013);
+its delta form follows Ammar et al., "Distributed evaluation of subgraph queries using worst-case optimal and
+low-memory dataflows" (VLDB 2018).
 
 For RL(x, y) <- a(x, m), b(m, y), c(x, y) a program for a new `a` tuple has one step: bind y from the
 shorter of b's list by m and c's list by x, and check the other.
@@ -16,21 +19,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meander.kernels.graph import (
-    DONE,
-    FULL_OUTPUT,
-    FULL_TABLE,
-    ROWS,
-    Graph,
-    expiry_at,
-    expiry_before,
-    find_row,
-    mix,
-)
+from meander.kernels.answers import AnswerTable, add_answer, emit_answer, find_answer
+from meander.kernels.batch import SRC, TRG, Batch
+from meander.kernels.graph import ROWS, Graph, expiry_at, expiry_before, find_row
 from meander.kernels.jit import Array, inner_kernel, kernel
+from meander.kernels.status import DONE, EMITTED, FOREVER, FULL_OUTPUT, FULL_TABLE, NEXT_ROW
 
-FOREVER = 1 << 62
 BY_SRC, BY_TRG, SCAN = 0, 1, 2
+# Positions in `Matching.depth`: the number of the last open frame, whether a match without any step is pending, and
+# the number of steps.
+OPEN, PENDING, STEPS = 0, 1, 2
 
 
 class Program(NamedTuple):
@@ -60,36 +58,18 @@ class Matching(NamedTuple):
     side: Array
     atom: Array
     least: Array  # by depth: the least expiry so far
-    depth: Array  # [open frames - 1, whether a result without any step is pending, steps]
+    depth: Array
+    key: Array  # scratch for the key of one answer
 
 
-class Answers(NamedTuple):
-    """One entry for each answer: its vertices and its largest expiry."""
+class PatternState(NamedTuple):
+    """All that a join works on."""
 
-    key: Array  # by entry and position
-    exp: Array
-    slots: Array  # open addressing: entry or -1
-    counts: Array  # [entries]
-
-
-class KeyedRows(NamedTuple):
-    """A batch of tuples over any number of vertices, sorted by time; `op` and `exp` as in `Rows`."""
-
-    key: Array
-    ts: Array
-    exp: Array
-    op: Array
-
-
-class MergedRows(NamedTuple):
-    """The changes of several relations, merged by time."""
-
-    relation: Array
-    src: Array
-    trg: Array
-    ts: Array
-    exp: Array
-    op: Array
+    graph: Graph
+    program: Program
+    answers: AnswerTable
+    matching: Matching
+    affected: Array  # scratch: the entries that a retraction may shorten
 
 
 @kernel
@@ -117,11 +97,11 @@ def open_step(graph: Graph, program: Program, number: int, depth: int, matching:
             continue
         atom = program.atoms[entry]
         if walk == BY_SRC:
-            place = matching.values[program.src[atom]] * relations + program.relation[atom]
-            degree, first = graph.degree_out[place], graph.first_out[place]
+            bucket = matching.values[program.src[atom]] * relations + program.relation[atom]
+            degree, first = graph.degree_out[bucket], graph.first_out[bucket]
         else:
-            place = matching.values[program.trg[atom]] * relations + program.relation[atom]
-            degree, first = graph.degree_in[place], graph.first_in[place]
+            bucket = matching.values[program.trg[atom]] * relations + program.relation[atom]
+            degree, first = graph.degree_in[bucket], graph.first_in[bucket]
         if degree < shortest:
             shortest = degree
             matching.side[depth] = walk
@@ -133,24 +113,23 @@ def open_step(graph: Graph, program: Program, number: int, depth: int, matching:
 def check_atoms(
     graph: Graph,
     program: Program,
-    begin: int,
-    end: int,
+    entries: tuple[int, int],
     skip: int,
-    time: int,
-    before: bool,
+    instant: tuple[int, bool],
     floor: int,
     least: int,
     values: Array,
 ) -> int:
-    """The least expiry over the bound atoms `begin` to `end`; -1 where one is missing or not above `floor`."""
-    for entry in range(begin, end):
+    """The least expiry over the bound atoms from `entries[0]` to `entries[1]`, but for atom `skip`; -1 if one has no
+    tuple that lasts longer than `floor`."""
+    for entry in range(entries[0], entries[1]):
         atom = program.atoms[entry]
         if atom == skip:
             continue
         row = find_row(graph, program.relation[atom], values[program.src[atom]], values[program.trg[atom]])
         if row < 0:
             return -1
-        exp = read_expiry(graph, row, time, before)
+        exp = read_expiry(graph, row, instant[0], instant[1])
         if exp <= floor:
             return -1
         least = min(least, exp)
@@ -163,28 +142,18 @@ def start_match(
 ) -> None:
     """Begin program `number`; the values that it starts from are set, and hold until `bound`."""
     steps = program.steps[number + 1] - program.steps[number]
-    least = check_atoms(
-        graph,
-        program,
-        program.checks[number],
-        program.checks[number + 1],
-        -1,
-        time,
-        before,
-        time,
-        bound,
-        matching.values,
-    )
+    checks = program.checks[number], program.checks[number + 1]
+    least = check_atoms(graph, program, checks, -1, (time, before), time, bound, matching.values)
     matching.least[0] = least
-    matching.depth[0] = -1
-    matching.depth[1] = 0
-    matching.depth[2] = steps
+    matching.depth[OPEN] = -1
+    matching.depth[PENDING] = 0
+    matching.depth[STEPS] = steps
     if least <= time:
         return
     if steps == 0:
-        matching.depth[1] = 1
+        matching.depth[PENDING] = 1
     else:
-        matching.depth[0] = 0
+        matching.depth[OPEN] = 0
         open_step(graph, program, number, 0, matching)
 
 
@@ -193,11 +162,11 @@ def next_match(
     graph: Graph, program: Program, number: int, time: int, before: bool, floor: int, matching: Matching
 ) -> int:
     """Bind the variables to the next match that lasts longer than `floor`; its expiry, or -1 at the end."""
-    if matching.depth[1]:
-        matching.depth[1] = 0
+    if matching.depth[PENDING]:
+        matching.depth[PENDING] = 0
         return matching.least[0] if matching.least[0] > floor else -1
-    depth = matching.depth[0]
-    steps = matching.depth[2]
+    depth = matching.depth[OPEN]
+    steps = matching.depth[STEPS]
     values = matching.values
     while depth >= 0:
         atom = matching.atom[depth]
@@ -229,78 +198,18 @@ def next_match(
         values[program.src[atom]] = graph.src[row]
         values[program.trg[atom]] = graph.trg[row]
         step = program.steps[number] + depth
-        least = check_atoms(
-            graph,
-            program,
-            program.step_begin[step],
-            program.step_begin[step + 1],
-            atom,
-            time,
-            before,
-            floor,
-            least,
-            values,
-        )
+        entries = program.step_begin[step], program.step_begin[step + 1]
+        least = check_atoms(graph, program, entries, atom, (time, before), floor, least, values)
         if least < 0:
             continue
         if depth + 1 == steps:
-            matching.depth[0] = depth
+            matching.depth[OPEN] = depth
             return least
         depth += 1
         matching.least[depth] = least
         open_step(graph, program, number, depth, matching)
-    matching.depth[0] = -1
+    matching.depth[OPEN] = -1
     return -1
-
-
-@kernel
-def hash_key(key: Array) -> int:
-    h = 0
-    for position in range(key.size):
-        h = mix(key[position], position, h & 0x7FFFFFFF)
-    return h
-
-
-@kernel
-def find_answer(answers: Answers, key: Array) -> int:
-    """The place in the index where `key` stands, or where it would be put (then the index holds -1 there)."""
-    mask = answers.slots.size - 1
-    at = hash_key(key) & mask
-    while True:
-        entry = answers.slots[at]
-        if entry < 0:
-            return at
-        same = True
-        for position in range(key.size):
-            if answers.key[entry, position] != key[position]:
-                same = False
-                break
-        if same:
-            return at
-        at = (at + 1) & mask
-
-
-@inner_kernel
-def add_answer(answers: Answers, at: int, key: Array) -> int:
-    """A new entry, not valid yet, at the place in the index that `find_answer` gave; -1: there is no room."""
-    entry = answers.counts[0]
-    if entry == answers.exp.size:
-        return -1
-    answers.counts[0] = entry + 1
-    answers.slots[at] = entry
-    for position in range(key.size):
-        answers.key[entry, position] = key[position]
-    answers.exp[entry] = 0
-    return entry
-
-
-@kernel
-def emit_answer(out: KeyedRows, at: int, key: Array, time: int, exp: int, op: int) -> None:
-    for position in range(key.size):
-        out.key[at, position] = key[position]
-    out.ts[at] = time
-    out.exp[at] = exp
-    out.op[at] = op
 
 
 @kernel
@@ -314,97 +223,55 @@ def bind_tuple(program: Program, atom: int, src: int, trg: int, values: Array) -
 
 
 @inner_kernel
-def complete_row(
-    graph: Graph,
-    program: Program,
-    rows: MergedRows,
-    i: int,
-    answers: Answers,
-    out: KeyedRows,
-    matching: Matching,
-    key: Array,
-    cursor: Array,
-) -> int:
-    """Hand out the answers that the new or longer tuple of row `i` brings. Doing it twice is doing it once."""
-    time = rows.ts[i]
+def complete_row(state: PatternState, batch: Batch, i: int, out: Batch, cursor: Array) -> int:
+    """Emit the answers that the new or longer tuple of row `i` brings. Idempotent, so that it can be resumed."""
+    program, answers, matching = state.program, state.answers, state.matching
+    key = matching.key
+    time = batch.ts[i]
     for atom in range(program.relation.size):
-        if program.relation[atom] != rows.relation[i]:
+        if program.relation[atom] != batch.source[i]:
             continue
-        if not bind_tuple(program, atom, rows.src[i], rows.trg[i], matching.values):
+        if not bind_tuple(program, atom, batch.key[i, SRC], batch.key[i, TRG], matching.values):
             continue
-        start_match(graph, program, atom, time, False, rows.exp[i], matching)
+        start_match(state.graph, program, atom, time, False, batch.exp[i], matching)
         while True:
-            exp = next_match(graph, program, atom, time, False, time, matching)
+            exp = next_match(state.graph, program, atom, time, False, time, matching)
             if exp < 0:
                 break
-            for position in range(key.size):
-                key[position] = matching.values[program.output[position]]
-            at = find_answer(answers, key)
-            entry = answers.slots[at]
+            for column in range(key.size):
+                key[column] = matching.values[program.output[column]]
+            slot = find_answer(answers, key)
+            entry = answers.slots[slot]
             if entry >= 0 and answers.exp[entry] >= exp:
                 continue
-            if cursor[1] == out.ts.size:
+            if cursor[EMITTED] == out.ts.size:
                 return FULL_OUTPUT
             if entry < 0:
-                entry = add_answer(answers, at, key)
+                entry = add_answer(answers, slot, key)
                 if entry < 0:
                     return FULL_TABLE
             answers.exp[entry] = exp
-            emit_answer(out, cursor[1], key, time, exp, 1)
-            cursor[1] += 1
+            emit_answer(out, cursor[EMITTED], key, time, exp, 1)
+            cursor[EMITTED] += 1
     return DONE
 
 
 @kernel
-def match_insertions(
-    graph: Graph,
-    program: Program,
-    rows: MergedRows,
-    answers: Answers,
-    out: KeyedRows,
-    matching: Matching,
-    key: Array,
-    cursor: Array,
-) -> int:
-    """Walk changes that only lengthen, in order of time; `cursor` is [next row, output rows].
+def match_insertions(state: PatternState, batch: Batch, out: Batch, cursor: Array) -> int:
+    """Process a batch without retractions; `cursor` is [next row, output rows].
 
-    Stopped for room, it can be called again: what is already handed out is in `answers`, and not repeated.
+    It can be called again after it stopped for room: the answers emitted so far are in the table, and not repeated.
     """
-    while cursor[0] < rows.ts.size:
-        status = complete_row(graph, program, rows, cursor[0], answers, out, matching, key, cursor)
+    while cursor[NEXT_ROW] < batch.ts.size:
+        status = complete_row(state, batch, cursor[NEXT_ROW], out, cursor)
         if status != DONE:
             return status
-        cursor[0] += 1
+        cursor[NEXT_ROW] += 1
     return DONE
 
 
-@kernel
-def pack_answers(answers: Answers, horizon: int) -> None:
-    """Drop the answers that are expired at `horizon`, and build the index anew."""
-    kept = 0
-    for entry in range(answers.counts[0]):
-        if answers.exp[entry] > horizon:
-            for position in range(answers.key.shape[1]):
-                answers.key[kept, position] = answers.key[entry, position]
-            answers.exp[kept] = answers.exp[entry]
-            kept += 1
-    answers.counts[0] = kept
-    answers.slots[:] = -1
-    for entry in range(kept):
-        answers.slots[find_answer(answers, answers.key[entry])] = entry
-
-
-@kernel
-def mark_answers(answers: Answers, horizon: int, live: Array) -> None:
-    """Mark the vertices of the answers that are valid after `horizon`."""
-    for entry in range(answers.counts[0]):
-        if answers.exp[entry] > horizon:
-            for position in range(answers.key.shape[1]):
-                live[answers.key[entry, position]] = True
-
-
-def new_matching(variables: int, steps: int) -> Matching:
-    """Room for searches of a pattern; holds nothing between two calls."""
+def new_matching(variables: int, steps: int, arity: int) -> Matching:
+    """Scratch for the searches of a pattern; it holds nothing between two calls."""
     depth = max(1, steps)
     return Matching(
         values=np.zeros(variables, np.int32),
@@ -413,4 +280,5 @@ def new_matching(variables: int, steps: int) -> Matching:
         atom=np.zeros(depth, np.int32),
         least=np.zeros(depth + 1, np.int64),
         depth=np.zeros(3, np.int64),
+        key=np.zeros(arity, np.int32),
     )

@@ -1,27 +1,31 @@
 """The path that proves an answer: a search over the edges that last as long as the record says.
 
 A record (x, y, [ts, exp)) of a path expression is true because some path from x to y spells a word of it
-over edges that are valid from ts until exp at least. Whichever plan and operator found the answer, that path is
-found here, breadth first, so that it has the fewest edges.
+over edges that are valid from ts until exp at least. Whichever plan and operator found the answer, a breadth-first
+search finds that path here, so that it has the fewest edges.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from meander.kernels.forest import Automaton
-from meander.kernels.graph import DONE, FULL_OUTPUT, FULL_SCRATCH, Graph, expiry_at
+from meander.kernels.forest import EMPTY, STATES, Automaton
+from meander.kernels.graph import Graph, expiry_at
 from meander.kernels.jit import Array, kernel
+from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, NEXT_ROW
+
+# What `find_path` returns instead of a position in the queue.
+NO_PATH, NO_ROOM = -1, -2
 
 
 class Search(NamedTuple):
     seen: Array  # by vertex * states + state: the number of the last search that came there
     vertex: Array  # the queue
     state: Array
-    before: Array  # where in the queue it was reached from
+    before: Array  # the position in the queue that it was reached from
     row: Array  # over which edge
     move: Array  # and by which move of the automaton
-    number: Array  # [number of the search]
+    number: Array  # of the search, one element
 
 
 class Records(NamedTuple):
@@ -49,11 +53,11 @@ class PathRows(NamedTuple):
 def find_path(
     graph: Graph, automaton: Automaton, search: Search, src: int, trg: int, time: int, exp: int
 ) -> int:
-    """Search a path that lasts until `exp`; the place in the queue where it ends, -1 for none, -2 for no room."""
-    states = automaton.settings[0]
+    """Search for a path that lasts until `exp`: the position in the queue where it ends, NO_PATH or NO_ROOM."""
+    states = automaton.settings[STATES]
     relations = graph.linked_out.size
-    search.number[0] += 1
-    number = search.number[0]
+    number = search.number[0] + 1
+    search.number[0] = number
     search.vertex[0] = src
     search.state[0] = 0
     search.before[0] = -1
@@ -65,8 +69,8 @@ def find_path(
         for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
             inverse = automaton.out_inverse[move]
             to = automaton.out_to[move]
-            place = vertex * relations + automaton.out_relation[move]
-            row = graph.first_in[place] if inverse else graph.first_out[place]
+            bucket = vertex * relations + automaton.out_relation[move]
+            row = graph.first_in[bucket] if inverse else graph.first_out[bucket]
             while row >= 0:
                 if expiry_at(graph, row, time) >= exp:
                     target = graph.src[row] if inverse else graph.trg[row]
@@ -74,7 +78,7 @@ def find_path(
                     arrived = target == trg and automaton.accepting[to] != 0
                     if arrived or search.seen[target * states + to] != number:
                         if tail == search.vertex.size:
-                            return -2
+                            return NO_ROOM
                         search.seen[target * states + to] = number
                         search.vertex[tail] = target
                         search.state[tail] = to
@@ -86,7 +90,7 @@ def find_path(
                         tail += 1
                 row = graph.next_in[row] if inverse else graph.next_out[row]
         head += 1
-    return -1
+    return NO_PATH
 
 
 @kernel
@@ -98,16 +102,16 @@ def prove_records(
     out: PathRows,
     cursor: Array,
 ) -> int:
-    """Find the path of every record from `cursor[0]` on; `cursor[1]` counts the edges."""
-    for i in range(cursor[0], records.ts.size):
-        cursor[0] = i
-        out.begin[i] = cursor[1]
+    """Find the path of every record from `cursor[NEXT_ROW]` on; `cursor[EMITTED]` counts the edges."""
+    for i in range(cursor[NEXT_ROW], records.ts.size):
+        cursor[NEXT_ROW] = i
+        out.begin[i] = cursor[EMITTED]
         src, trg = records.src[i], records.trg[i]
-        if automaton.settings[1] >= 0 and src == trg:
+        if automaton.settings[EMPTY] >= 0 and src == trg:
             out.given[i] = True
             continue
         end = find_path(graph, automaton, search, src, trg, records.ts[i], records.exp[i])
-        if end == -2:
+        if end == NO_ROOM:
             return FULL_SCRATCH
         if end < 0:
             continue
@@ -116,15 +120,15 @@ def prove_records(
         while search.before[at] >= 0:
             length += 1
             at = search.before[at]
-        if cursor[1] + length > out.row.size:
+        if cursor[EMITTED] + length > out.row.size:
             return FULL_OUTPUT
         at = end
         for step in range(length):
-            out.row[cursor[1] + length - 1 - step] = search.row[at]
-            out.move[cursor[1] + length - 1 - step] = search.move[at]
+            out.row[cursor[EMITTED] + length - 1 - step] = search.row[at]
+            out.move[cursor[EMITTED] + length - 1 - step] = search.move[at]
             at = search.before[at]
-        cursor[1] += length
+        cursor[EMITTED] += length
         out.given[i] = True
-    cursor[0] = records.ts.size
-    out.begin[records.ts.size] = cursor[1]
+    cursor[NEXT_ROW] = records.ts.size
+    out.begin[records.ts.size] = cursor[EMITTED]
     return DONE

@@ -1,34 +1,26 @@
 """Trees that lose paths: repair after a deletion, and the negative-tuple algorithm.
 
-Nodes whose path is cut, or has expired, are marked with all that hangs below them; then the best ways in from
-unmarked nodes are queued, and a search by largest expiry settles what can be settled. What the repair has
-changed of the answers is handed out at its end.
+Nodes whose path is broken, or has expired, are marked with all of their subtrees; then the best ways in from
+unmarked nodes are queued, and a search by largest expiry settles what can be settled. The answers that the repair has
+changed are emitted at its end.
 
 This stands apart from `paths` because a stream without deletions, under S-PATH, never needs it compiled.
 """
 
 from __future__ import annotations
 
-from meander.kernels.forest import ITEMS, NODES, Automaton, Forest, find_node, push_candidate
-from meander.kernels.graph import (
-    DONE,
-    FULL_OUTPUT,
-    FULL_SCRATCH,
-    NEEDS_LINKS,
-    Graph,
-    Rows,
-    expiry_at,
-    expiry_before,
-)
+from meander.kernels.batch import SRC, TRG, Batch
+from meander.kernels.forest import EMPTY, ITEMS, NODES, STATES, Automaton, Forest, find_node, push_candidate
+from meander.kernels.graph import Graph, expiry_at, expiry_before
 from meander.kernels.heap import pop_heap
 from meander.kernels.jit import kernel
 from meander.kernels.paths import (
     AT,
-    BEGIN,
+    COUNT,
     EXTEND,
+    FIRST_PATH,
     MARKED,
     MOVE,
-    OUT,
     PHASE,
     REPORT,
     SEED,
@@ -43,12 +35,12 @@ from meander.kernels.paths import (
     push_expiry,
     settle_nodes,
 )
-from meander.kernels.pattern import MergedRows
+from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, NEEDS_LINKS, NEXT_ROW
 
 
 @kernel
 def answer_expiry_before(forest: Forest, automaton: Automaton, root: int, vertex: int) -> int:
-    """The same, before the repair under way."""
+    """As `answer_expiry`, before the current repair."""
     best = 0
     for i in range(automaton.finals.size):
         node = find_node(forest, root, vertex, automaton.finals[i])
@@ -60,34 +52,34 @@ def answer_expiry_before(forest: Forest, automaton: Automaton, root: int, vertex
 
 @kernel
 def collect_expiries(forest: Forest, walk: Walk) -> None:
-    """Fill the heap of expiries anew from all nodes (after the table was packed); needs room for all."""
-    walk.expiry_count[0] = 0
+    """Rebuild the heap of expiries from all nodes, after the table was packed. Needs room for all."""
+    walk.expiry_count[COUNT] = 0
     for node in range(forest.counts[NODES]):
         push_expiry(walk, forest.exp[node], node)
 
 
 @kernel
-def mark_cut(
-    graph: Graph, automaton: Automaton, forest: Forest, rows: MergedRows, begin: int, end: int, walk: Walk
+def mark_retracted(
+    graph: Graph, automaton: Automaton, forest: Forest, batch: Batch, begin: int, end: int, walk: Walk
 ) -> None:
-    """Mark the nodes whose path runs over an edge that the rows of this instant cut, and all below them."""
+    """Mark the nodes whose path uses an edge that the rows of this instant retract, and their subtrees."""
     cursor = walk.cursor
-    time = rows.ts[begin]
-    states = automaton.settings[0]
-    empty = automaton.settings[1]
+    time = batch.ts[begin]
+    states = automaton.settings[STATES]
+    empty = automaton.settings[EMPTY]
     relations = graph.linked_out.size
     for i in range(begin, end):
-        if rows.op[i] > 0:
+        if batch.op[i] > 0:
             continue
-        relation = rows.relation[i]
+        relation = batch.source[i]
         for move in range(automaton.relation_begin[relation], automaton.relation_begin[relation + 1]):
             inverse = automaton.relation_inverse[move]
-            tail = rows.trg[i] if inverse else rows.src[i]
-            head = rows.src[i] if inverse else rows.trg[i]
+            tail = batch.key[i, TRG] if inverse else batch.key[i, SRC]
+            head = batch.key[i, SRC] if inverse else batch.key[i, TRG]
             state = automaton.relation_from[move]
             node = forest.first_node[head * states + automaton.relation_to[move]]
             while node >= 0:
-                if forest.exp[node] > rows.exp[i] and forest.exp[node] > time and forest.was[node] == 0:
+                if forest.exp[node] > batch.exp[i] and forest.exp[node] > time and forest.was[node] == 0:
                     parent = forest.parent[node]
                     if parent >= 0:
                         if forest.vertex[parent] == tail and forest.state[parent] == state:
@@ -97,9 +89,9 @@ def mark_cut(
                 node = forest.next_node[node]
         if empty >= 0:
             for end_point in range(2):
-                vertex = rows.src[i] if end_point == 0 else rows.trg[i]
+                vertex = batch.key[i, SRC] if end_point == 0 else batch.key[i, TRG]
                 node = find_node(forest, vertex, vertex, empty)
-                if node >= 0 and forest.exp[node] > max(time, rows.exp[i]) and forest.was[node] == 0:
+                if node >= 0 and forest.exp[node] > max(time, batch.exp[i]) and forest.was[node] == 0:
                     mark_node(forest, walk, node)
     at = 0
     while at < cursor[MARKED]:
@@ -110,8 +102,8 @@ def mark_cut(
             continue
         for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
             inverse = automaton.out_inverse[move]
-            place = vertex * relations + automaton.out_relation[move]
-            row = graph.first_in[place] if inverse else graph.first_out[place]
+            bucket = vertex * relations + automaton.out_relation[move]
+            row = graph.first_in[bucket] if inverse else graph.first_out[bucket]
             while row >= 0:
                 if expiry_before(graph, row, time) > time:
                     target = graph.src[row] if inverse else graph.trg[row]
@@ -128,12 +120,12 @@ def mark_cut(
 
 @kernel
 def mark_expiring(forest: Forest, walk: Walk, time: int) -> None:
-    """Mark the nodes that expire at an instant too, where something is cut in it: both are repaired at once."""
-    while walk.expiry_count[0] > 0 and walk.expiry_exp[0] <= time:
+    """Mark the nodes that expire at an instant with retractions too: both are repaired at once."""
+    while walk.expiry_count[COUNT] > 0 and walk.expiry_exp[0] <= time:
         node, exp = walk.expiry_node[0], walk.expiry_exp[0]
         if forest.exp[node] == exp and forest.was[node] == 0:
             mark_node(forest, walk, node)
-        walk.expiry_count[0] = pop_heap(walk.expiry_exp, walk.expiry_node, walk.expiry_count[0])
+        walk.expiry_count[COUNT] = pop_heap(walk.expiry_exp, walk.expiry_node, walk.expiry_count[COUNT])
 
 
 @kernel
@@ -160,7 +152,7 @@ def seed_repair(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, 
     """Queue, for each marked node, the best way in from a node that is not marked."""
     cursor = walk.cursor
     relations = graph.linked_out.size
-    empty = automaton.settings[1]
+    empty = automaton.settings[EMPTY]
     while cursor[AT] < cursor[MARKED]:
         node = walk.marked[cursor[AT]]
         root, vertex, state = forest.root[node], forest.vertex[node], forest.state[node]
@@ -174,8 +166,8 @@ def seed_repair(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, 
         for move in range(automaton.in_begin[state], automaton.in_begin[state + 1]):
             inverse = automaton.in_inverse[move]
             source_state = automaton.in_from[move]
-            place = vertex * relations + automaton.in_relation[move]
-            row = graph.first_out[place] if inverse else graph.first_in[place]
+            bucket = vertex * relations + automaton.in_relation[move]
+            row = graph.first_out[bucket] if inverse else graph.first_in[bucket]
             while row >= 0:
                 lasts = expiry_at(graph, row, time)
                 if lasts > time and lasts > best:
@@ -196,8 +188,8 @@ def seed_repair(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, 
 
 
 @kernel
-def report_repair(automaton: Automaton, forest: Forest, walk: Walk, out: Rows, time: int) -> int:
-    """Hand out the answers that the repair lengthened or shortened, each once; then the marks are gone."""
+def report_repair(automaton: Automaton, forest: Forest, walk: Walk, out: Batch, time: int) -> int:
+    """Emit the answers that the repair lengthened or shortened, each once, and clear the marks."""
     cursor = walk.cursor
     while cursor[AT] < cursor[MARKED]:
         node = walk.marked[cursor[AT]]
@@ -212,7 +204,7 @@ def report_repair(automaton: Automaton, forest: Forest, walk: Walk, out: Rows, t
                 if other >= 0 and forest.was[other] > 0:
                     first = False
             if first:
-                if cursor[OUT] == out.ts.size:
+                if cursor[EMITTED] == out.ts.size:
                     return FULL_OUTPUT
                 before = max(time, answer_expiry_before(forest, automaton, root, vertex))
                 after = max(time, answer_expiry(forest, automaton, root, vertex, -1))
@@ -227,9 +219,9 @@ def report_repair(automaton: Automaton, forest: Forest, walk: Walk, out: Rows, t
 
 @kernel
 def continue_repair(
-    graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Rows, time: int
+    graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Batch, time: int
 ) -> int:
-    """The phases of a repair, from where it stands: SEED, SETTLE, REPORT."""
+    """Run the phases of a repair from the current one: SEED, SETTLE, REPORT."""
     cursor = walk.cursor
     if cursor[PHASE] == SEED:
         status = seed_repair(graph, automaton, forest, walk, time)
@@ -245,12 +237,14 @@ def continue_repair(
 
 
 @kernel
-def expire_nodes(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Rows, upto: int) -> int:
-    """For the negative-tuple way: at each instant up to `upto` at which nodes expire, look for other paths."""
+def expire_nodes(
+    graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Batch, upto: int
+) -> int:
+    """For the negative-tuple algorithm: wherever nodes expire up to `upto`, search for other paths."""
     cursor = walk.cursor
     while True:
         if cursor[PHASE] == START:
-            while walk.expiry_count[0] > 0:
+            while walk.expiry_count[COUNT] > 0:
                 node, exp = walk.expiry_node[0], walk.expiry_exp[0]
                 if exp > upto or (forest.exp[node] == exp and cursor[MARKED] > 0 and exp > cursor[TIME]):
                     break
@@ -263,7 +257,9 @@ def expire_nodes(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk,
                         return FULL_SCRATCH
                     cursor[TIME] = exp
                     mark_node(forest, walk, node)
-                walk.expiry_count[0] = pop_heap(walk.expiry_exp, walk.expiry_node, walk.expiry_count[0])
+                walk.expiry_count[COUNT] = pop_heap(
+                    walk.expiry_exp, walk.expiry_node, walk.expiry_count[COUNT]
+                )
             if cursor[MARKED] == 0:
                 return DONE
             for i in range(cursor[MARKED]):
@@ -276,37 +272,36 @@ def expire_nodes(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk,
 
 
 @kernel
-def walk_paths(
-    graph: Graph, automaton: Automaton, forest: Forest, rows: MergedRows, upto: int, walk: Walk, out: Rows
+def walk_changes(
+    graph: Graph, automaton: Automaton, forest: Forest, batch: Batch, upto: int, walk: Walk, out: Batch
 ) -> int:
-    """Walk the changes of the inputs in order of time, then let time advance to `upto`.
+    """Process the changes of the inputs in order of time, then advance time to `upto`.
 
-    `cursor` is [first row of the instant, output rows, phase, place in the phase, move, node, marked, time].
-    Returns DONE, or what is full (or missing); called again with that, it goes on where it stopped.
+    Returns DONE, or what is full (or missing); called again with that, it resumes where it stopped.
     """
     cursor = walk.cursor
-    first_path = walk.settings[0] != 0
-    total = rows.ts.size
-    while cursor[BEGIN] < total:
-        begin = cursor[BEGIN]
-        time = rows.ts[begin]
+    first_path = walk.settings[FIRST_PATH] != 0
+    total = batch.ts.size
+    while cursor[NEXT_ROW] < total:
+        begin = cursor[NEXT_ROW]
+        time = batch.ts[begin]
         end = begin
-        cuts = False
-        while end < total and rows.ts[end] == time:
-            cuts = cuts or rows.op[end] < 0
+        retracts = False
+        while end < total and batch.ts[end] == time:
+            retracts = retracts or batch.op[end] < 0
             end += 1
         if cursor[PHASE] != EXTEND and first_path and cursor[TIME] < time + 1:
-            status = expire_nodes(graph, automaton, forest, walk, out, time - 1 if cuts else time)
+            status = expire_nodes(graph, automaton, forest, walk, out, time - 1 if retracts else time)
             if status != DONE:
                 return status
             cursor[TIME] = time + 1
-        if cursor[PHASE] != EXTEND and cuts:
+        if cursor[PHASE] != EXTEND and retracts:
             if cursor[PHASE] == START:
                 if walk.marked.size < forest.counts[NODES]:
                     return FULL_SCRATCH
                 if not listed_both_ways(graph, automaton):
                     return NEEDS_LINKS
-                mark_cut(graph, automaton, forest, rows, begin, end, walk)
+                mark_retracted(graph, automaton, forest, batch, begin, end, walk)
                 if first_path:
                     mark_expiring(forest, walk, time)
                 for i in range(cursor[MARKED]):
@@ -318,13 +313,13 @@ def walk_paths(
         if cursor[PHASE] != EXTEND:
             cursor[PHASE], cursor[AT], cursor[MOVE] = EXTEND, begin, -1
         while cursor[AT] < end:
-            if rows.op[cursor[AT]] > 0:
-                status = extend_trees(graph, automaton, forest, rows, cursor[AT], walk, out)
+            if batch.op[cursor[AT]] > 0:
+                status = extend_trees(graph, automaton, forest, batch, cursor[AT], walk, out)
                 if status != DONE:
                     return status
             cursor[AT] += 1
         cursor[PHASE] = START
-        cursor[BEGIN] = end
+        cursor[NEXT_ROW] = end
     if first_path:
         return expire_nodes(graph, automaton, forest, walk, out, upto)
     return DONE

@@ -1,8 +1,9 @@
-"""Records that stand: handed out with a path, not expired, not cut.
+"""Standing records: emitted with a path, not expired, not retracted.
 
-A record says that every edge of its path is valid until its expiry. A deletion can make that untrue where the
-answer itself holds on, by another path. Such an answer is cut, and given anew with the path that it has now. So
-records are kept with the edges of their paths until they expire or are cut; a cut takes all records of an answer.
+A record promises that every edge of its path is valid until its expiry. A deletion can break that promise although
+the answer itself still holds, by another path. Such an answer is retracted, and emitted again with the path that it
+has now. So records are stored with the edges of their paths until they expire or are retracted; a retraction covers
+all records of an answer.
 
 In `changes` mode a path is true of the instant at which its answer starts, so a record stands for that instant alone.
 """
@@ -11,26 +12,27 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from meander.kernels.graph import UNDONE, Graph, expiry_at, expiry_before, find_row, mix
+from meander.kernels.answers import AnswerTable, find_answer
+from meander.kernels.batch import SRC, TRG, Batch
+from meander.kernels.graph import UNDONE, Graph, expiry_at, expiry_before, find_row
+from meander.kernels.hashing import find_key
 from meander.kernels.jit import Array, kernel
-from meander.kernels.pattern import Answers, KeyedRows, find_answer
 
-# Places in `Standing.counts`.
+# Positions in `Standing.counts`.
 RECORDS, EDGES = 0, 1
 
-# In place of an edge's relation. No edge is found under any of these, so the path is taken to be cut.
-UNKNOWN = -1  # it was emitted by a worker whose state is lost
-BROKEN = -2  # it was cut together with its answer, within the instant in which it was emitted
-EMPTY = -3  # it has no edges; what stands for them is its vertex, and it may be cut with an edge at that
+# In place of an edge's relation. No edge is found under any of these, so the path counts as broken.
+UNKNOWN = -1  # emitted by a worker whose state is lost
+BROKEN = -2  # retracted together with its answer, within the instant in which it was emitted
+EMPTY = -3  # a path without edges: its vertex stands for them, and it may break with an edge of that vertex
 
 
 class Standing(NamedTuple):
-    src: Array  # by record
-    trg: Array
-    exp: Array  # 0 for one that is cut
+    key: Array  # by record: source and target
+    exp: Array  # 0 for a retracted record
     older: Array  # the record before it of the same answer, or -1
     begin: Array  # by record, with one more for the end: its edges
-    slots: Array  # open addressing over (src, trg): the newest record, or -1
+    slots: Array  # the hash index over keys: the newest record
     edge_relation: Array
     edge_src: Array
     edge_trg: Array
@@ -42,25 +44,13 @@ class ProvedEdges(NamedTuple):
 
     begin: Array  # by record, with one more for the end
     row: Array
-    empty: Array  # by record: whether its path is an empty one that a deletion may cut
+    empty: Array  # by record: whether its path is an empty one that a deletion may break
 
 
 @kernel
-def find_newest(standing: Standing, src: int, trg: int) -> int:
-    """The place in the index of an answer's newest record, or where it would be put."""
-    mask = standing.slots.size - 1
-    at = mix(src, trg, 0) & mask
-    while True:
-        record = standing.slots[at]
-        if record < 0 or (standing.src[record] == src and standing.trg[record] == trg):
-            return at
-        at = (at + 1) & mask
-
-
-@kernel
-def cut_records(standing: Standing, src: int, trg: int) -> int:
-    """Cut all records of an answer; the largest expiry that they had."""
-    newest = standing.slots[find_newest(standing, src, trg)]
+def retract_records(standing: Standing, key: Array) -> int:
+    """Retract all records of an answer; the largest expiry that they had."""
+    newest = standing.slots[find_key(standing.slots, standing.key, key)]
     largest = 0
     record = newest
     while record >= 0:
@@ -74,44 +64,45 @@ def cut_records(standing: Standing, src: int, trg: int) -> int:
 
 @kernel
 def link_record(standing: Standing, record: int) -> None:
-    at = find_newest(standing, standing.src[record], standing.trg[record])
-    standing.older[record] = standing.slots[at]
-    standing.slots[at] = record
+    slot = find_key(standing.slots, standing.key, standing.key[record])
+    standing.older[record] = standing.slots[slot]
+    standing.slots[slot] = record
 
 
 @kernel
-def keep_records(graph: Graph, standing: Standing, rows: KeyedRows, proved: ProvedEdges) -> None:
-    """Take records in their order. Needs room for all of them, and for all edges of their paths."""
-    for i in range(rows.ts.size):
-        src, trg = rows.key[i, 0], rows.key[i, 1]
-        if rows.op[i] < 0:
-            cut_records(standing, src, trg)
+def add_edge(standing: Standing, relation: int, src: int, trg: int) -> None:
+    """Add an edge to the record that is being added. Needs room for one."""
+    edge = standing.counts[EDGES]
+    standing.edge_relation[edge] = relation
+    standing.edge_src[edge] = src
+    standing.edge_trg[edge] = trg
+    standing.counts[EDGES] = edge + 1
+
+
+@kernel
+def add_records(graph: Graph, standing: Standing, batch: Batch, proved: ProvedEdges) -> None:
+    """Add records in their order. Needs room for all of them, and for all edges of their paths."""
+    for i in range(batch.ts.size):
+        if batch.op[i] < 0:
+            retract_records(standing, batch.key[i])
             continue
-        record = standing.counts[RECORDS]
-        edge = standing.counts[EDGES]
         for j in range(proved.begin[i], proved.begin[i + 1]):
             row = proved.row[j]
-            standing.edge_relation[edge] = graph.relation[row]
-            standing.edge_src[edge] = graph.src[row]
-            standing.edge_trg[edge] = graph.trg[row]
-            edge += 1
+            add_edge(standing, graph.relation[row], graph.src[row], graph.trg[row])
         if proved.empty[i]:
-            standing.edge_relation[edge] = EMPTY
-            standing.edge_src[edge] = src
-            standing.edge_trg[edge] = trg
-            edge += 1
-        standing.src[record] = src
-        standing.trg[record] = trg
-        standing.exp[record] = rows.exp[i]
-        standing.begin[record + 1] = edge
+            add_edge(standing, EMPTY, batch.key[i, SRC], batch.key[i, TRG])
+        record = standing.counts[RECORDS]
         standing.counts[RECORDS] = record + 1
-        standing.counts[EDGES] = edge
+        standing.key[record, SRC] = batch.key[i, SRC]
+        standing.key[record, TRG] = batch.key[i, TRG]
+        standing.exp[record] = batch.exp[i]
+        standing.begin[record + 1] = standing.counts[EDGES]
         link_record(standing, record)
 
 
 @kernel
 def touch_ends(graph: Graph, time: int, touched: Array) -> int:
-    """Mark both ends of the edges that are cut at `time`; how many edges these are."""
+    """Mark both ends of the edges that are shortened at `time`; the number of these edges."""
     count = 0
     for undo in range(graph.counts[UNDONE]):
         row = graph.undo_row[undo]
@@ -123,23 +114,30 @@ def touch_ends(graph: Graph, time: int, touched: Array) -> int:
 
 
 @kernel
-def is_cut(graph: Graph, standing: Standing, record: int, edge: int, time: int) -> bool:
+def is_broken(graph: Graph, standing: Standing, record: int, edge: int, time: int) -> bool:
     """Whether an edge of a record's path, as of `time`, ends before the record does."""
     row = find_row(graph, standing.edge_relation[edge], standing.edge_src[edge], standing.edge_trg[edge])
     return row < 0 or expiry_at(graph, row, time) < standing.exp[record]
 
 
 @kernel
-def find_cuts(
-    graph: Graph, standing: Standing, rows: KeyedRows, time: int, touched: Array, out: KeyedRows
-) -> int:
-    """Hand out the answers that stand by a path which is cut at `time`, with the expiry they have; how many.
+def emit_retraction(out: Batch, row: int, key: Array, time: int, exp: int) -> None:
+    out.key[row, SRC] = key[SRC]
+    out.key[row, TRG] = key[TRG]
+    out.ts[row] = time
+    out.exp[row] = exp
+    out.op[row] = -1
 
-    Those that `rows` cut themselves are none of these. Needs room in `out` for as many as there are records.
+
+@kernel
+def find_broken(graph: Graph, standing: Standing, batch: Batch, time: int, touched: Array, out: Batch) -> int:
+    """Emit the answers whose path breaks at `time`, with the expiry they have; how many.
+
+    Answers that the batch itself retracts are left out. Needs room in `out` for as many rows as there are records.
     """
-    for i in range(rows.ts.size):
-        if rows.op[i] < 0 and rows.ts[i] == time:
-            cut_records(standing, rows.key[i, 0], rows.key[i, 1])
+    for i in range(batch.ts.size):
+        if batch.op[i] < 0 and batch.ts[i] == time:
+            retract_records(standing, batch.key[i])
     count = 0
     for record in range(standing.counts[RECORDS]):
         if standing.exp[record] <= time:
@@ -147,12 +145,9 @@ def find_cuts(
         for edge in range(standing.begin[record], standing.begin[record + 1]):
             if not touched[standing.edge_src[edge]]:
                 continue
-            if is_cut(graph, standing, record, edge, time):
-                out.key[count, 0] = standing.src[record]
-                out.key[count, 1] = standing.trg[record]
-                out.ts[count] = time
-                out.exp[count] = cut_records(standing, standing.src[record], standing.trg[record])
-                out.op[count] = -1
+            if is_broken(graph, standing, record, edge, time):
+                key = standing.key[record]
+                emit_retraction(out, count, key, time, retract_records(standing, key))
                 count += 1
                 break
     return count
@@ -160,12 +155,12 @@ def find_cuts(
 
 @kernel
 def find_replaced(
-    graph: Graph, standing: Standing, answers: Answers, time: int, touched: Array, out: KeyedRows
+    graph: Graph, standing: Standing, answers: AnswerTable, time: int, touched: Array, out: Batch
 ) -> int:
-    """Cut and hand out the answers that hold at `time`, but not by the path that they stand by; how many.
+    """Retract and emit the answers that hold at `time`, but not by their recorded path; how many.
 
-    One that does not hold stands on: it may hold again before the instant is over. `touched` are the ends of the
-    edges that this batch cuts. Needs room in `out` for as many as there are records.
+    The record of an answer that does not hold stays: it may hold again before the instant is over. `touched` marks
+    the ends of the edges that this batch shortens. Needs room in `out` for as many rows as there are records.
     """
     count = 0
     for record in range(standing.counts[RECORDS]):
@@ -176,38 +171,32 @@ def find_replaced(
                 if not touched[standing.edge_src[edge]]:
                     continue
                 standing.edge_relation[edge] = BROKEN
-            if not is_cut(graph, standing, record, edge, time):
+            if not is_broken(graph, standing, record, edge, time):
                 continue
-            key = out.key[count]
-            key[0] = standing.src[record]
-            key[1] = standing.trg[record]
+            key = standing.key[record]
             entry = answers.slots[find_answer(answers, key)]
             if entry >= 0 and answers.exp[entry] > time:
-                cut_records(standing, key[0], key[1])
-                out.ts[count] = time
-                out.exp[count] = answers.exp[entry]
-                out.op[count] = -1
+                retract_records(standing, key)
+                emit_retraction(out, count, key, time, answers.exp[entry])
                 count += 1
             break
     return count
 
 
 @kernel
-def break_paths(standing: Standing, answers: Answers, time: int, key: Array) -> None:
-    """Mark the paths of the answers that do not hold at `time`; `key` is scratch for one answer."""
+def break_paths(standing: Standing, answers: AnswerTable, time: int) -> None:
+    """Mark the paths of the answers that do not hold at `time`."""
     for record in range(standing.counts[RECORDS]):
         if standing.exp[record] <= time:
             continue
-        key[0] = standing.src[record]
-        key[1] = standing.trg[record]
-        entry = answers.slots[find_answer(answers, key)]
+        entry = answers.slots[find_answer(answers, standing.key[record])]
         if entry < 0 or answers.exp[entry] <= time:
             standing.edge_relation[standing.begin[record] : standing.begin[record + 1]] = BROKEN
 
 
 @kernel
 def pack_records(standing: Standing, horizon: int) -> None:
-    """Drop the records that are cut or expired at `horizon`, and build the index anew."""
+    """Drop the records that are retracted or expired at `horizon`, and rebuild the index."""
     kept = 0
     edges = 0
     for record in range(standing.counts[RECORDS]):
@@ -218,8 +207,8 @@ def pack_records(standing: Standing, horizon: int) -> None:
             standing.edge_src[edges] = standing.edge_src[edge]
             standing.edge_trg[edges] = standing.edge_trg[edge]
             edges += 1
-        standing.src[kept] = standing.src[record]
-        standing.trg[kept] = standing.trg[record]
+        standing.key[kept, SRC] = standing.key[record, SRC]
+        standing.key[kept, TRG] = standing.key[record, TRG]
         standing.exp[kept] = standing.exp[record]
         standing.begin[kept + 1] = edges
         kept += 1

@@ -15,12 +15,9 @@ from meander.algebra import automata
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
 from meander.algebra.printing import path_expression, walk
 from meander.errors import ArgumentError
+from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.programs import Program, plan_programs
 from meander.physical.shares import Received
-
-PATH_OPERATORS = ("auto", "s-path", "negative-tuple", "closure")
-# Those that heed a demand.
-HEEDING = ("auto", "closure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +223,7 @@ class _Builder:
                 return self.build(Union(scans, plan.label))
             case Filter(input=Path() as path, condition=Condition(src=src)) if src is not None:
                 rooted = self.build_path(path, src)
-                rest = Condition(trg=plan.condition.trg, loop=plan.condition.loop)
+                rest = replace(plan.condition, src=None)
                 if rest == Condition():
                     return rooted
                 return self.add(FilterOp((rooted,), rest), "FILTER", plan.label)
@@ -264,7 +261,7 @@ class _Builder:
     def build_path(self, plan: Path, root: str | int | None) -> int:
         operator, _ = self.path(plan, root)
         whole = plan.demand is None or (plan.inputs, plan.expr) in self.wanted_whole
-        if plan.demand is not None and not whole and operator.operator in HEEDING:
+        if plan.demand is not None and not whole and PATH_OPERATORS[operator.operator].demand_aware:
             demand = self.build(plan.demand)
             if demand not in operator.edges:
                 self.index(demand)
@@ -288,8 +285,7 @@ class _Builder:
         for _, source, inverse, _ in moves:
             self.index(sources[source], out=not inverse, into=inverse)
         for source in sources:
-            # Trees are repaired by walking edges backwards.
-            both = self.path_operator == "negative-tuple"
+            both = PATH_OPERATORS[self.path_operator].walks_backward
             self.index(source, out=both, into=both)
         how = "s-path" if (plan.inputs, plan.expr) in self.proving else self.path_operator
         operator = PathOp(sources, dfa.states, tuple(sorted(dfa.accepting)), moves, how, root)

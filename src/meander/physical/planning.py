@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from meander.algebra.nodes import Path
 from meander.algebra.translate import path_results, result_labels, translate
 from meander.errors import ArgumentError
-from meander.physical.plan import HEEDING, QueryPlan
+from meander.physical.path_operators import PATH_OPERATORS
+from meander.physical.plan import QueryPlan
 from meander.rewrite import choose, enumerate_plans, pass_demand
 from meander.syntax import parse
 from meander.syntax.query import RegularQuery
@@ -40,7 +41,7 @@ def plan_query(
                 "hint: `meander explain --stage plans` lists them"
             )
         taken, proving = plans[number], proofs[head] or ()
-        if demand and path_operator in HEEDING:
+        if demand and path_operator in PATH_OPERATORS and PATH_OPERATORS[path_operator].demand_aware:
             taken, proving = pass_demand(taken), tuple(map(_pass_demand_below, proving))
         chosen.append(QueryPlan(name, head, labels[head], taken, proving))
     return chosen

@@ -151,7 +151,7 @@ def step(
     head.streams = list(job.streams)
     head.results = [[one.query, one.head] for one in job.plan.results]
     head.token = live.token = secrets.randbits(62)
-    head.tells_late = live.dataflow.tells_late
+    head.tells_late = live.dataflow.may_underreport_expiry
     if job.snapshots and not head.tells_late and head.rows_since_snapshot >= job.snapshot_rows:
         take_snapshot(job, cell, head, live.dataflow)
     if job.stage == 0:
@@ -238,7 +238,7 @@ def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
         return live
     since = 0
     # What was said late is not known from a snapshot and the pieces since, only from all of them.
-    if head.snapshot and not head.tells_late and not dataflow.tells_late:
+    if head.snapshot and not head.tells_late and not dataflow.may_underreport_expiry:
         begun = time.perf_counter()
         snapshot = read_snapshot(snapshot_path(job, cell, head.snapshot), job.stamp)
         if snapshot is not None:

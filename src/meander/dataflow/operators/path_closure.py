@@ -8,17 +8,26 @@ the window's graph, so that the next batches can be started meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from meander.dataflow.graph import NO_ROWS, WindowGraph, empty_rows, first_rows, merge_parts, more_rows
-from meander.dataflow.path import automaton_arrays
+from meander.dataflow.automaton import automaton_arrays
+from meander.dataflow.batch import (
+    NO_PAIRS,
+    Batch,
+    empty_batch,
+    grow_batch,
+    merge_inputs,
+    merge_outputs,
+    take_rows,
+)
+from meander.dataflow.operator import Context, Operator, Pending, Ready
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
-from meander.dataflow.threads import Task, Team
+from meander.dataflow.threads import Task
 from meander.kernels.closure import (
     COUNTS,
     CURRENT,
@@ -75,8 +84,8 @@ from meander.kernels.closure_walk import (
     walk_segments,
 )
 from meander.kernels.forest import Automaton
-from meander.kernels.graph import FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, ROWS, UNDONE, Rows
-from meander.kernels.pattern import MergedRows
+from meander.kernels.graph import ROWS, UNDONE
+from meander.kernels.status import FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
 from meander.physical.plan import PathOp
 
 LEAST_PLACES = 256
@@ -109,7 +118,7 @@ def closure_moves(automaton: Automaton) -> Moves:
 class Changed(NamedTuple):
     """A batch as the walk takes it: nothing of it is changed later."""
 
-    rows: MergedRows
+    rows: Batch
     found: Array  # by row: the row of the window's graph
     cut_instant: Array  # by row: whether something is deleted at its instant
     known: int  # of so many rows of the window's graph the walk of the batch before knows all
@@ -126,7 +135,7 @@ class Changed(NamedTuple):
 class Walked(NamedTuple):
     """What a walk has made."""
 
-    rows: Rows
+    rows: Batch
     unasked: int  # how many pairs nobody asked for
     roots: int  # there are so many in what is kept of the last segment; -1 where nothing is
 
@@ -173,7 +182,7 @@ class ClosureShare:
         self.version = 0
         self.valid = 0  # edges, when the walk began
         self.most_edges = 0  # so many valid edges were too many for the matrix
-        self.outs = [empty_rows(store.first_capacity(LEAST_STAGED)) for _ in range(slots)]
+        self.outs = [empty_batch(store.first_capacity(LEAST_STAGED)) for _ in range(slots)]
         self.bind()
 
     def _array(self, name: str, length: int, dtype: type, width: int | None = None) -> None:
@@ -224,11 +233,11 @@ class ClosureShare:
         """Room for as much as any batch has needed so far, where the budget has it to spare."""
         most = max(out.ts.size for out in self.outs)
         if self.outs[slot].ts.size < most and self._may_spare(most):
-            self.outs[slot] = more_rows(NO_ROWS, most, self.store, f"{self.prefix}output {slot}")
+            self.outs[slot] = grow_batch(NO_PAIRS, most, self.store, f"{self.prefix}output {slot}")
 
     def _may_spare(self, answers: int) -> bool:
         """Whether room for so many answers is little beside what the budget has left."""
-        return self.store.budget.has_room(10 * answers * sum(column.itemsize for column in NO_ROWS))
+        return self.store.budget.has_room(10 * answers * sum(column.itemsize for column in NO_PAIRS))
 
     def walk(self, changed: Changed) -> Walked:
         """What the batch changes for this share's roots."""
@@ -269,7 +278,7 @@ class ClosureShare:
         run_to_end(self.store, cursor, attempt, make_room)
         counts = self.matrix.counts
         roots = int(counts[COLUMNS]) if counts[READY] else -1
-        rows = first_rows(self.outs[changed.slot], int(cursor[OUT]))
+        rows = take_rows(self.outs[changed.slot], slice(int(cursor[OUT])))
         return Walked(rows, int(self.segment.counts[UNASKED]), roots)
 
     def _grow_output(self, slot: int) -> None:
@@ -277,7 +286,7 @@ class ClosureShare:
         plenty = self.store.first_capacity(PLENTY)
         least = plenty if self._may_spare(plenty) else 0
         length = max(2 * out.ts.size, least) + self._get("staged").shape[0]
-        self.outs[slot] = more_rows(out, length, self.store, f"{self.prefix}output {slot}")
+        self.outs[slot] = grow_batch(out, length, self.store, f"{self.prefix}output {slot}")
 
     def _begin(self, changed: Changed) -> None:
         """The edges that are valid before the batch, by expiry: all, or those that are not known from before."""
@@ -373,52 +382,52 @@ class ClosureShare:
         self.bind()
 
 
-class ClosureOperator:
-    """PATH, bit-parallel over 512 roots at a time and batched by slide.
+class ClosurePending(NamedTuple):
+    """The output of the shares of one batch."""
 
-    `expiries`: whether expiries are asked for; else only starts (until FOREVER) and stops (as cuts) of answers.
-    `proved`: whether a path must be found that lasts as long as each row says.
-    `demanded`: the relation of the pairs that are asked for; -1 for all pairs.
-    `ahead`: how many more batches may be started before the first is finished.
-    """
+    operator: PathClosure
+    tasks: Sequence[Task[Walked]]
 
-    def __init__(
-        self,
-        operator: PathOp,
-        graph: WindowGraph,
-        relations: Sequence[int],
-        store: Store,
-        *,
-        roots: Sequence[int],
-        expiries: bool = True,
-        proved: bool = False,
-        demanded: int = -1,
-        team: Team,
-        ahead: int = 0,
-    ) -> None:
-        self.demanded = demanded
-        self.graph = graph
-        self.store = store
-        self.automaton = automaton_arrays(operator, relations, graph.relations)
-        self.expiries = expiries
-        self.clock = store.array("clock", 1, np.int64, -1)
-        settings = np.array([expiries, proved], np.int64)
-        asked_roots = np.array(sorted(roots), np.int32)
+    @property
+    def is_ready(self) -> bool:
+        return False
+
+    def result(self) -> Batch:
+        return self.operator.finish(self.tasks)
+
+
+class PathClosure(Operator):
+    """PATH, bit-parallel over 512 roots at a time and batched by slide."""
+
+    def __init__(self, node: PathOp, context: Context) -> None:
+        self.inputs = tuple(dict.fromkeys(node.inputs))
+        self.relations = context.relations_of(dict.fromkeys(node.inputs))
+        self.demanded = -1 if node.demand is None else context.relations[node.demand]
+        self.graph = context.graph
+        self.vertices = context.vertices
+        self.store: Store = context.store
+        self.automaton = automaton_arrays(node, context.relations_of(node.edges), self.graph.relations)
+        # Without expiries only starts (until FOREVER) and stops (as retractions) of answers are emitted.
+        self.expiries = (
+            context.mode == "intervals" or context.paths or context.is_read or node.operator == "auto"
+        )
+        self.clock = self.store.array("clock", 1, np.int64, -1)
+        settings = np.array([self.expiries, context.paths], np.int64)
+        roots = np.array(sorted(context.pin(node.root)), np.int32)
+        self.pool = context.pool
         self.shares = [
             ClosureShare(
-                store,
+                self.store,
                 closure_moves(self.automaton),
-                Asked(asked_roots, np.array([share, team.threads], np.int64), settings),
-                demanded,
+                Asked(roots, np.array([share, self.pool.threads], np.int64), settings),
+                self.demanded,
                 f"share {share}",
-                ahead + 1,
+                context.ahead + 1,
             )
-            for share in range(team.threads)
+            for share in range(self.pool.threads)
         ]
-        self.team = team
-        self.capacity = 0
         self.version = 0  # of what shares may know from before
-        self.packed = graph.packed
+        self.packed = self.graph.packed
         self.known = 0  # rows of the window's graph that the last walk knows
         self.known_version = 0
         self.slot = 0
@@ -436,11 +445,6 @@ class ClosureOperator:
     def forget(self) -> None:
         """What was known is not so any more: state was restored, or another operator took rows in."""
         self.version += 1
-
-    @property
-    def rows(self) -> int:
-        """Answers are not kept."""
-        return 0
 
     def measure(self, time: int) -> Extent:
         """The extent of the input that is valid after `time`; within a batch without what it changes later."""
@@ -465,48 +469,38 @@ class ClosureOperator:
             2 * len(self.shares) * walked + 2 * 8 * (STAGED_COLUMNS + 4) * pairs
         )
 
-    def reserve_vertices(self, capacity: int) -> None:
-        self.capacity = capacity
+    def start(self, inputs: Sequence[Batch], upto: int) -> Pending:
+        return self.start_merged(merge_inputs(inputs, self.relations), upto)
 
-    def process(self, rows: MergedRows, upto: int, done: MergedRows | None = None) -> Rows:
-        """The pairs whose expiry (or whose holding at all) the changes of the inputs, and time, move.
+    def start_merged(self, rows: Batch, upto: int, done: Batch | None = None) -> Pending:
+        """Start a batch whose inputs are merged; `done` are earlier rows of it, whose answers are emitted already.
 
-        `done` are rows of the same batch, before these, whose answers are handed out already.
-        """
-        made = self.start(rows, upto, done)
-        return merge_parts(made()) if callable(made) else made
-
-    def start(
-        self, rows: MergedRows, upto: int, done: MergedRows | None = None
-    ) -> Rows | Callable[[], list[Rows]]:
-        """As `process`, or what will hand that out in parts, each in order of time.
-
-        That must be called in turn, and before `ahead` more batches are started.
+        The result must be awaited before `ahead` more batches are started.
         """
         horizon = int(self.clock[0])
         self.clock[0] = upto
         if rows.ts.size == 0 and self.expiries:
-            return NO_ROWS
+            return Ready(NO_PAIRS)
         changed = self._changed(rows, horizon, upto, done)
         for share in self.shares:
             share.reserve_output(changed.slot)
-        walks = [self.team.start(partial(share.walk, changed), lane=share) for share in self.shares]
+        tasks = [self.pool.submit(partial(share.walk, changed), lane=share) for share in self.shares]
         self.known, self.known_version = changed.known + changed.expiries.size, changed.version
-        return partial(self._finish, walks)
+        return ClosurePending(self, tasks)
 
-    def _finish(self, walks: Sequence[Task[Walked]]) -> list[Rows]:
-        walked = self.team.results(walks)
+    def finish(self, tasks: Sequence[Task[Walked]]) -> Batch:
+        walked = self.pool.results(tasks)
         self.unasked = sum(one.unasked for one in walked)
         kept = [one.roots for one in walked]
         self.roots_kept = sum(kept) if min(kept) >= 0 else 0
-        return [one.rows for one in walked]
+        return merge_outputs([one.rows for one in walked])
 
-    def _changed(self, rows: MergedRows, horizon: int, upto: int, done: MergedRows | None) -> Changed:
+    def _changed(self, rows: Batch, horizon: int, upto: int, done: Batch | None) -> Changed:
         graph = self.graph.graph
-        rows = MergedRows(*(np.ascontiguousarray(column) for column in rows))
+        rows = Batch(*(np.ascontiguousarray(column) for column in rows))
         found = np.empty(rows.ts.size, np.int32)
         find_rows(graph, rows, found)
-        cuts = (rows.op < 0) & (rows.relation != self.demanded)
+        cuts = (rows.op < 0) & (rows.source != self.demanded)
         cut_instant = np.isin(rows.ts, rows.ts[cuts]) if cuts.any() else cuts
         if self.graph.packed != self.packed:
             self.packed = self.graph.packed
@@ -541,12 +535,12 @@ class ClosureOperator:
             valid,
             asked,
             upto,
-            self.capacity,
+            self.vertices.capacity,
             self.version,
             self.slot,
         )
 
-    def _expiries(self, horizon: int, done: MergedRows | None) -> tuple[Array, int]:
+    def _expiries(self, horizon: int, done: Batch | None) -> tuple[Array, int]:
         """Of all rows of the window's graph, after what is `done`; and the time that is reached then."""
         graph = self.graph.graph
         total, undone = int(graph.counts[ROWS]), int(graph.counts[UNDONE])
@@ -555,10 +549,7 @@ class ClosureOperator:
         expiries[graph.undo_row[:undone][::-1]] = graph.undo_exp[:undone][::-1]
         if done is not None:
             before = np.empty(done.ts.size, np.int32)
-            find_rows(graph, MergedRows(*(np.ascontiguousarray(column) for column in done)), before)
+            find_rows(graph, Batch(*(np.ascontiguousarray(column) for column in done)), before)
             expiries[before] = np.where(done.op > 0, done.exp, np.where(done.exp > done.ts, done.exp, 0))
             horizon = max([horizon, *done.ts[-1:].tolist()])
         return expiries, horizon
-
-    def mark(self, horizon: int, live: Array) -> None:
-        """The vertices of valid paths are those of valid edges: the graph marks them."""
