@@ -106,7 +106,10 @@ class ResultStream:
             part = NamedRows(*(column[rows] for column in out))
             name_rows(take_rows(batch, rows), vertices.names, NO_EXPIRY, part)
 
-        self.pool.map(name, split_evenly(batch, self.pool.threads))
+        if self.pool.threads == 1:
+            name(slice(None))
+        else:
+            self.pool.map(name, split_evenly(batch, self.pool.threads))
         if self.tracker is not None:
             out.exp[:] = NO_EXPIRY
         names = (Text(vertices.arena, *out[:3]), Text(vertices.arena, *out[3:6]))
@@ -128,9 +131,9 @@ class ResultStream:
 
 def interval_records(batch: Batch) -> Batch:
     """A shortened tuple becomes a retraction, and a record until its new expiry."""
-    shortened = (batch.op < 0) & (batch.exp > batch.ts)
-    if not shortened.any():
+    if batch.op.min(initial=1) > 0:
         return batch
+    shortened = (batch.op < 0) & (batch.exp > batch.ts)
     twice = np.repeat(np.arange(batch.ts.size), 1 + shortened)
     records = take_rows(batch, twice)
     again = np.concatenate([[False], twice[1:] == twice[:-1]])

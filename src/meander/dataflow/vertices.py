@@ -20,7 +20,6 @@ from meander.kernels.interning import (
     FRESH,
     USED,
     Names,
-    hash_names,
     intern_names,
     locate_names,
     measure_live,
@@ -69,9 +68,8 @@ class Vertices:
         """All numbers are below this."""
         return int(self.names.span.shape[0])
 
-    def intern(self, text: Text) -> Array:
-        """The numbers of the names, as int32; new names get new numbers."""
-        numbers = np.empty(text.rows, np.int32)
+    def intern(self, text: Text, numbers: Array) -> Array:
+        """Write the numbers of the names to `numbers`; new names get new numbers."""
         hashes = np.empty(text.rows, np.uint64)
         cursor = np.zeros(2, np.int64)
 
@@ -84,13 +82,12 @@ class Vertices:
             self._grow(int(text.end[row] - text.start[row]))
 
         with wrapping():
-            hash_names(*text, hashes)
             run_to_end(self.store, cursor, attempt, {FULL_TABLE: make_room})
         return numbers
 
     def pin(self, value: str | int) -> int:
         """The number of a constant of the query; it is never freed."""
-        number = int(self.intern(as_text([value]))[0])
+        number = int(self.intern(as_text([value]), np.empty(1, np.int32))[0])
         self.names.pinned[number] = True
         return number
 

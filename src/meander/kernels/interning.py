@@ -5,7 +5,7 @@ one load and the table can be rebuilt from `hash` without reading a name. What a
 together in one row of `span`, the first eight bytes of the name included: a short name is found with two
 reads of cold memory. Names lie in `arena` in the order in which they came, which `order` remembers: a sweep
 walks it and copies what lives into another arena. Nothing in an arena is ever overwritten, so spans of it
-that were handed out stay what they were.
+stay valid.
 
 A string and an integer are different names even if they look alike: the kind takes part in hash and equality.
 """
@@ -22,10 +22,10 @@ from meander.kernels.spans import equal_spans, hash_span, load_head
 Array = np.ndarray[Any, Any]
 
 COUNT, USED, FRESH, FREE = 0, 1, 2, 3
-"""Places in `counters`: names held, arena bytes used, least number never given out, numbers to use again."""
+"""Positions in `counters`: names held, arena bytes used, least number never used, free numbers."""
 
 START, LENGTH, KIND, HEAD = 0, 1, 2, 3
-"""Places in a row of `span`: where the name begins in the arena, its length, kind and first eight bytes."""
+"""Columns of `span`: where the name begins in the arena, its length, kind and first eight bytes."""
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -55,7 +55,7 @@ def put_slot(slots: Array, hashed: Any, number: int) -> None:
 
 @kernel
 def hash_names(data: Array, start: Array, end: Array, kind: Array, hashes: Array) -> None:
-    """The hash of each name; apart from the search, so that the processor has many searches under way."""
+    """The hash of each name; apart from the search, so that the processor can overlap the searches of many names."""
     for row in range(start.size):
         hashes[row] = hash_span(data, start[row], end[row], kind[row])
 
@@ -64,11 +64,13 @@ def hash_names(data: Array, start: Array, end: Array, kind: Array, hashes: Array
 def intern_names(
     data: Array, start: Array, end: Array, kind: Array, hashes: Array, names: Names, numbers: Array, row: int
 ) -> int:
-    """Give each name from `row` on its number, and unknown ones a new one.
+    """Number each name from `row` on; unknown names get a new number.
 
-    Stops at the first row for which there is no number, slot or room in the arena, and returns that row; all
-    rows done, returns their count.
+    Stops at the first row for which there is no number, slot or room in the arena, and returns that row; returns
+    the number of rows if all are done. Called with row 0, it first computes the hashes of all rows.
     """
+    if row == 0:
+        hash_names(data, start, end, kind, hashes)
     slots = names.slots
     span = names.span
     counters = names.counters

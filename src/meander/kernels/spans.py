@@ -7,13 +7,17 @@ uncompiled, NumPy would warn of each overflow, so callers hold `wrapping()` arou
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numba
 import numpy as np
 
 from meander.kernels.jit import kernel
 
 Array = np.ndarray[Any, Any]
+
+_config: Any = numba.config
 
 SEED = np.uint64(0x9E3779B97F4A7C15)
 MIX = np.uint64(0xFF51AFD7ED558CCD)
@@ -21,9 +25,9 @@ FINISH = np.uint64(0xC4CEB9FE1A85EC53)
 HALF = np.uint64(32)
 
 
-def wrapping() -> np.errstate:
+def wrapping() -> AbstractContextManager[object]:
     """A context in which 64-bit arithmetic wraps around in silence, compiled or not."""
-    return np.errstate(over="ignore")
+    return np.errstate(over="ignore") if _config.DISABLE_JIT else nullcontext()
 
 
 @kernel

@@ -25,6 +25,7 @@ from meander.dataflow.operators.path_trees import PathTrees
 from meander.dataflow.state import Array, Fields, Store
 from meander.kernels.batch import SRC, TRG
 from meander.kernels.graph import ROWS
+from meander.kernels.segments import count_steps
 from meander.physical.plan import PathOp
 
 MOST_DOUBLINGS = 3
@@ -257,9 +258,4 @@ class PathAuto(Operator):
 
 def count_segments(batch: Batch) -> int:
     """A slide begins with the first edge that lasts longer than all before; each instant of deletions is its own."""
-    if batch.ts.size == 0:
-        return 0
-    segments = 1 + np.count_nonzero(np.diff(np.maximum.accumulate(batch.exp)))
-    if batch.op.min() < 0:
-        segments += np.unique(batch.ts[batch.op < 0]).size
-    return int(segments)
+    return int(count_steps(batch.ts, batch.exp, batch.op))
