@@ -12,7 +12,7 @@ from plan_strategies import make_snapshots, plans
 from plan_text import read, write
 
 from meander.algebra.nodes import Plan, Union, WScan
-from meander.algebra.printing import walk
+from meander.algebra.trees import walk
 from meander.rewrite.engine import UnsettledError, simplify
 from meander.rewrite.laws import NORMALIZING
 from meander.rewrite.laws.wscan import merge_wscans, split_wscan

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plan_strategies import SHAPES, make_snapshots
 
 from meander.algebra.nodes import Plan
-from meander.algebra.printing import walk
+from meander.algebra.trees import walk
 from meander.rewrite.laws import EXPLORING, LAWS, NORMALIZING, WHOLE, Law
 from plan_evaluator import evaluate
 

@@ -21,8 +21,8 @@ from meander.syntax.query import (
     Term,
     Then,
     Variable,
+    map_labels,
 )
-from meander.syntax.views import map_labels
 
 PLAIN_NAMES = ("a", "b", "follows", "likes", "posts", "x1", "Größe")
 ODD_NAMES = ("has-tag", "as", "Stream", "window", "result", "tick`ed", "two words", "a.b", "%", "7", '"')

@@ -9,8 +9,7 @@ import pytest
 
 from meander.errors import QueryError
 from meander.syntax import guess_language, parse, to_datalog
-from meander.syntax.query import Label, RegularQuery, Rule, heads_of
-from meander.syntax.views import map_labels
+from meander.syntax.query import Label, RegularQuery, Rule, heads_of, map_labels
 
 FIGURES = Path(__file__).parent / "figures"
 ON = "ON s WINDOW(5)"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from meander.errors import QueryError
-from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then, labels_of
+from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then, labels_of, map_parts
 
 Symbol = tuple[str, int]
 
@@ -50,22 +50,19 @@ def nullable(expr: PathExpr) -> bool:
 
 def reverse(expr: PathExpr) -> PathExpr:
     """The expression of the same paths walked from their end, inverses at labels: `a/b` gives `^b/^a`."""
-    return _directed(expr, backwards=True)
+    return push_down_inverses(Inverse(expr))
 
 
-def _directed(expr: PathExpr, backwards: bool) -> PathExpr:
+def push_down_inverses(expr: PathExpr, backwards: bool = False) -> PathExpr:
+    """An expression of the same language in which only labels are inverted: `^(a/b)` gives `^b/^a`."""
     match expr:
         case Label():
             return Inverse(expr) if backwards else expr
         case Inverse(inner):
-            return _directed(inner, not backwards)
-        case Then(parts):
-            ordered = parts[::-1] if backwards else parts
-            return Then(tuple(_directed(part, backwards) for part in ordered))
-        case Either(parts):
-            return Either(tuple(_directed(part, backwards) for part in parts))
-        case Repeat(inner, low, high):
-            return Repeat(_directed(inner, backwards), low, high)
+            return push_down_inverses(inner, not backwards)
+        case Then(parts) if backwards:
+            expr = Then(parts[::-1])
+    return map_parts(expr, lambda part: push_down_inverses(part, backwards))
 
 
 def without_empty(expr: PathExpr) -> PathExpr | None:

@@ -7,17 +7,16 @@ of theirs.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
-from meander.syntax.printing import term_text
-from meander.syntax.query import Constant, Either, Inverse, Label, PathExpr, Repeat, Then
+from meander.algebra.trees import walk as walk  # re-exported until all importers have moved
+from meander.syntax.printing import expression_text, term_text
+from meander.syntax.query import Constant, Label
 
 _SYMBOLS: dict[type[Plan], str] = {WScan: "𝒲", Filter: "σ", Union: "∪", Pattern: "⋈", Path: "𝒫"}
-_SUFFIXES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -63,37 +62,13 @@ def conditions(condition: Condition) -> list[str]:
     return [*terms, "src = trg"] if condition.loop else terms
 
 
-def expression(expr: PathExpr, name: Callable[[Label], str] = str) -> str:
-    """A path expression as text, with as few parentheses as it takes; `name` says how a label is written."""
-    return _expression(expr, name, 0)
-
-
-def _expression(expr: PathExpr, name: Callable[[Label], str], tightness: int) -> str:
-    """`tightness` is what the place asks for: 0 anything, 1 in `|`, 2 in `/`, 3 under `^` or a suffix."""
-    match expr:
-        case Label():
-            text = name(expr)
-            # A scan of several labels is called `a|b`: it reads like the alternation that it is.
-            return f"({text})" if tightness and re.search(r"[|/*+?^{}() ]", text) else text
-        case Either(parts):
-            text, own = "|".join(_expression(part, name, 1) for part in parts), 0
-        case Then(parts):
-            text, own = "/".join(_expression(part, name, 2) for part in parts), 1
-        case Inverse(inner):
-            text, own = "^" + _expression(inner, name, 3), 2
-        case Repeat(inner, low, high):
-            bounds = f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
-            text, own = _expression(inner, name, 3) + _SUFFIXES.get((low, high), bounds), 2
-    return f"({text})" if own < tightness else text
-
-
 def path_expression(path: Path, scans: Callable[[WScan], str] = lambda scan: scan.label) -> str:
     """The expression of a path with its inputs' labels; `scans` says how a scanned label is written."""
 
     def name(label: Label) -> str:
         return _called(path.inputs[int(label.name)], scans)
 
-    return expression(path.expr, name)
+    return expression_text(path.expr, name)
 
 
 def _called(plan: Plan, scans: Callable[[WScan], str]) -> str:
@@ -111,18 +86,6 @@ def _scan_name(plan: Plan) -> Callable[[WScan], str]:
     if len(streams) < 2:
         return lambda scan: scan.label
     return lambda scan: "|".join(f"{scan.stream}.{label}" for label in scan.labels)
-
-
-def walk(plan: Plan) -> Iterator[Plan]:
-    """Every distinct node of a plan once, in the order in which the tree first meets it."""
-    seen: set[Plan] = set()
-    pending = [plan]
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            yield node
-            pending.extend(reversed(node.inputs))
 
 
 # ---------------------------------------------------------------------------------------------------------

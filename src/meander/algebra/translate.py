@@ -20,21 +20,17 @@ from graphlib import CycleError, TopologicalSorter
 
 from meander.algebra import automata
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, PlanError, Union, WScan
-from meander.algebra.printing import expression
 from meander.errors import QueryError
+from meander.syntax.printing import expression_text
 from meander.syntax.query import (
     Atom,
     Constant,
-    Either,
-    Inverse,
     Label,
-    PathExpr,
     RegularQuery,
-    Repeat,
     Rule,
     Term,
-    Then,
     Variable,
+    map_labels,
 )
 
 
@@ -140,8 +136,8 @@ class _Translation:
             if label.stream is None and plan.label != _edge_label(label.name):
                 plan = Union((plan,), _edge_label(label.name))
             numbers[label] = Label(str(inputs.setdefault(plan, len(inputs))))
-        name = atom.name or expression(atom.expr, lambda label: label.name)
-        path = Path(tuple(inputs), _renamed(atom.expr, numbers), name)
+        name = atom.name or expression_text(atom.expr, lambda label: label.name)
+        path = Path(tuple(inputs), map_labels(atom.expr, numbers.__getitem__), name)
         try:
             automata.compile(path.expr)  # too large an automaton is better refused now than when a run starts
         except QueryError as error:
@@ -208,17 +204,3 @@ def _value(term: Term) -> str | int | None:
 def _edge_label(name: str) -> str:
     """What edges under a name are called: a view's label goes by the view's name in queries alone."""
     return name.rpartition(".")[2]
-
-
-def _renamed(expr: PathExpr, names: dict[Label, Label]) -> PathExpr:
-    match expr:
-        case Label():
-            return names[expr]
-        case Inverse(inner):
-            return Inverse(_renamed(inner, names))
-        case Then(parts):
-            return Then(tuple(_renamed(part, names) for part in parts))
-        case Either(parts):
-            return Either(tuple(_renamed(part, names) for part in parts))
-        case Repeat(inner, low, high):
-            return Repeat(_renamed(inner, names), low, high)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, WScan
-from meander.algebra.printing import conditions, equalities, path_expression, positions, symbol, walk
+from meander.algebra.printing import conditions, equalities, path_expression, positions, symbol
+from meander.algebra.trees import walk
 from meander.drawing.boxes import Box, draw_boxes
 from meander.drawing.text import subscripts
 from meander.syntax.durations import format_duration

@@ -30,12 +30,6 @@ def indent(text: str, by: int = 2) -> str:
     return "\n".join(" " * by + line if line else "" for line in text.split("\n"))
 
 
-def listed(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`"""
-    shown = list(names)
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """`1 plan`, `2 plans`"""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

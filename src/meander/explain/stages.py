@@ -9,6 +9,7 @@ from meander.algebra.nodes import Plan
 from meander.algebra.printing import notation
 from meander.algebra.printing import tree as logical_tree
 from meander.algebra.translate import translate
+from meander.algebra.trees import fold
 from meander.drawing import draw_plan
 from meander.errors import ArgumentError
 from meander.explain.physical import draw_physical, draw_stages, physical_plan, staged_plan
@@ -246,12 +247,5 @@ def _work(plan: Plan) -> str:
 
 
 def _written_size(plan: Plan) -> int:
-    """How many operators a plan has when what is shared is written again at each use."""
-    sizes: dict[Plan, int] = {}
-
-    def size(node: Plan) -> int:
-        if node not in sizes:
-            sizes[node] = 1 + sum(map(size, node.inputs))
-        return sizes[node]
-
-    return size(plan)
+    """The number of operators of a plan as a tree, in which shared subplans are written again at each use."""
+    return fold(plan, lambda _, sizes: 1 + sum(sizes))

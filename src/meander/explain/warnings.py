@@ -7,13 +7,12 @@ who wrote it to say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meander.errors import Span, mark
-from meander.explain.sections import listed
 from meander.syntax.durations import format_duration, parse_duration
-from meander.syntax.printing import expression_text, term_text
-from meander.syntax.query import Atom, Label, RegularQuery, Repeat, Rule, Variable, labels_of
+from meander.syntax.printing import and_list, atom_text, name_text
+from meander.syntax.query import Atom, RegularQuery, Rule, Variable, labels_of
 
 WILDCARDS = ("_", "*")
 HARDLY_A_BOUND = "3650d"
@@ -68,10 +67,10 @@ def cross_product(query: RegularQuery, unit: str) -> Iterator[Warning]:
     for rule in query.rules:
         groups = _connected(rule)
         if len(groups) > 1:
-            sides = [listed(_written(atom) for atom in group) for group in groups]
+            sides = [and_list(_written(atom) for atom in group) for group in groups]
             yield Warning(
                 f"the body of {rule.head} is a cross product: no variable ties {sides[0]} to "
-                f"{listed(sides[1:])}, so every match of one meets every match of the other",
+                f"{and_list(sides[1:])}, so every match of one meets every match of the other",
                 rule.span,
             )
 
@@ -97,7 +96,7 @@ def unread_rule(query: RegularQuery, unit: str) -> Iterator[Warning]:
         # A view brings all its rules along; which of them a query reads is no mistake of it.
         if rule.head not in needed and rule.span is not None:
             yield Warning(
-                f"{rule.head} is read by nothing: the result is {listed(query.results)}, and does not build on it",
+                f"{rule.head} is read by nothing: the result is {and_list(query.results)}, and does not build on it",
                 rule.span,
             )
 
@@ -150,7 +149,4 @@ def _heads_read(rule: Rule) -> list[str]:
 
 
 def _written(atom: Atom) -> str:
-    expression = expression_text(atom.expr, frozenset(labels_of(atom.expr)))
-    if not isinstance(atom.expr, Label | Repeat):
-        expression = f"({expression})"
-    return f"{expression}({term_text(atom.src)}, {term_text(atom.trg)})"
+    return atom_text(replace(atom, name=None), lambda label: name_text(label.name))

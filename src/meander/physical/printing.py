@@ -11,7 +11,7 @@ from meander.physical.plan import FilterOp, Links, PathOp, PatternOp, PhysicalPl
 from meander.physical.shares import MARK
 from meander.physical.stages import Delivery, StagedPlan
 from meander.syntax.durations import format_duration
-from meander.syntax.printing import term_text
+from meander.syntax.printing import and_list, term_text
 from meander.syntax.query import Constant
 
 AUTO_PATH_OPERATOR = "s-path or closure, switched at run time by estimated cost"
@@ -92,7 +92,7 @@ def describe(plan: PhysicalPlan, unit: str = "s") -> str:
         reads = f" from {_numbers(read)}" if read else ""
         lines.append("; ".join([name + reads, *details(plan, number, unit), _readers(plan, number)]))
     for queries, operators in shared_by_queries(plan).items():
-        lines.append(f"{_listed(queries)} share {_numbers(operators)}")
+        lines.append(f"{and_list(queries)} share {_numbers(operators)}")
     return "\n".join(lines)
 
 
@@ -181,19 +181,13 @@ def _share(stream: str) -> list[str]:
 
 def _index(links: Links) -> str:
     sides = [side for side, walked in (("source", links.out), ("target", links.into)) if walked]
-    return f"indexed by {_listed(sides or ['pair'])}"
+    return f"indexed by {and_list(sides or ['pair'])}"
 
 
 def _readers(plan: PhysicalPlan, number: int) -> str:
     readers = plan.readers.get(number, ())
-    return f"read by {_listed(readers or ['paths only'])}"
+    return f"read by {and_list(readers or ['paths only'])}"
 
 
 def _numbers(operators: Iterable[int]) -> str:
     return ", ".join(f"#{number}" for number in operators)
-
-
-def _listed(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`"""
-    shown = list(names)
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from meander.algebra.nodes import Path, Pattern, Plan
+from meander.algebra.trees import fold
 from meander.rewrite.choice import Sizes, is_unbounded
 from meander.rewrite.trees import pattern, with_inputs
 
@@ -24,15 +25,12 @@ def pass_demand(plan: Plan) -> Plan:
     and `D` is expected to be smaller than it.
     """
     sizes = Sizes()
-    done: dict[Plan, Plan] = {}
 
-    def passed(node: Plan) -> Plan:
-        if node not in done:
-            below = with_inputs(node, tuple(map(passed, node.inputs)))
-            done[node] = _pass_to_inputs(below, sizes) if isinstance(below, Pattern) else below
-        return done[node]
+    def pass_down(node: Plan, inputs: tuple[Plan, ...]) -> Plan:
+        node = with_inputs(node, inputs)
+        return _pass_to_inputs(node, sizes) if isinstance(node, Pattern) else node
 
-    return passed(plan)
+    return fold(plan, pass_down)
 
 
 def _pass_to_inputs(plan: Pattern, sizes: Sizes) -> Pattern:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from meander.algebra.nodes import Plan, PlanError
-from meander.algebra.printing import walk
+from meander.algebra.trees import fold, walk
 from meander.rewrite.laws import NORMALIZING, WHOLE, Law
 from meander.rewrite.trees import with_inputs
 
@@ -59,7 +59,7 @@ class Simplifier:
         self.trace: list[Firing] = []
         self.visited: dict[int, tuple[Plan, Plan]] = {}
         self.most_steps = MOST_STEPS_A_NODE * (10 + sum(1 for _ in walk(plan)))
-        self.most_levels = MOST_NEW_LEVELS + _levels(plan)
+        self.most_levels = MOST_NEW_LEVELS + fold(plan, lambda _, depths: 1 + max(depths, default=0))
         history: dict[Plan, int] = {}
         current: Plan | None = plan
         while current is not None:
@@ -107,14 +107,3 @@ class Simplifier:
 
     def _unsettled(self, since: int, how: str) -> UnsettledError:
         return UnsettledError([firing.law for firing in self.trace[max(since, 0) :]], how)
-
-
-def _levels(plan: Plan) -> int:
-    known: dict[Plan, int] = {}
-
-    def levels(node: Plan) -> int:
-        if node not in known:
-            known[node] = 1 + max(map(levels, node.inputs), default=0)
-        return known[node]
-
-    return levels(plan)

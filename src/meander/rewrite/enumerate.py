@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from meander.algebra.nodes import Plan
-from meander.algebra.printing import walk
+from meander.algebra.trees import walk
 from meander.errors import QueryError
 from meander.rewrite.engine import Simplifier
 from meander.rewrite.identity import Identities

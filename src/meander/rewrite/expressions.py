@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from meander.algebra.automata import reverse
-from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+from meander.algebra.automata import push_down_inverses
+from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then, map_labels
 
 # A repetition longer than this stays with the automaton: as a join it would be a long one.
 MOST_COPIES = 4
@@ -48,26 +48,28 @@ def _is_mark(low: int, high: int | None) -> bool:
     return (low, high) in ((0, 1), (0, None), (1, None))
 
 
-def tidy(expr: PathExpr) -> PathExpr:
-    """The same language over the same labels, with inverses at labels only and no superfluous brackets."""
-    return substitute(expr, {})
+def normalize(expr: PathExpr) -> PathExpr:
+    """The same language over the same labels, flat, with inverses at labels only and no `{1,1}`."""
+    return _flatten(push_down_inverses(expr))
+
+
+tidy = normalize  # the former name, until `physical.shares` no longer imports it
+
+
+def _flatten(expr: PathExpr) -> PathExpr:
+    match expr:
+        case Then(parts):
+            return then([_flatten(part) for part in parts])
+        case Either(parts):
+            return either([_flatten(part) for part in parts])
+        case Repeat(inner, low, high):
+            return repeat(_flatten(inner), low, high)
+    return expr
 
 
 def substitute(expr: PathExpr, meaning: Mapping[str, PathExpr]) -> PathExpr:
-    """`expr`, tidy, with the expression of `meaning` in the place of each label that it names."""
-    match expr:
-        case Label(name):
-            return meaning.get(name, expr)
-        case Inverse(Label(name)) if name not in meaning:
-            return expr
-        case Inverse(inner):
-            return tidy(reverse(substitute(inner, meaning)))
-        case Then(parts):
-            return then([substitute(part, meaning) for part in parts])
-        case Either(parts):
-            return either([substitute(part, meaning) for part in parts])
-        case Repeat(inner, low, high):
-            return repeat(substitute(inner, meaning), low, high)
+    """`expr`, normalized, with each label that is a key of `meaning` replaced by its expression."""
+    return normalize(map_labels(expr, lambda label: meaning.get(label.name, label)))
 
 
 def is_step(expr: PathExpr) -> bool:

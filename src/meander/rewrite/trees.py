@@ -13,8 +13,8 @@ from typing import TypeGuard
 
 from meander.algebra.automata import labels, nullable
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
-from meander.algebra.printing import expression
-from meander.rewrite.expressions import is_step, substitute, tidy
+from meander.rewrite.expressions import is_step, normalize, substitute
+from meander.syntax.printing import expression_text
 from meander.syntax.query import Inverse, Label, PathExpr, Then
 
 
@@ -62,7 +62,7 @@ def path(inputs: Sequence[Plan], expr: PathExpr, label: str | None = None) -> Pa
     """A Path over those of `inputs` that `expr` names by position; labelled by its expression if not told."""
     position: dict[Plan, int] = {}
     meaning: dict[str, PathExpr] = {}
-    for step in labels(tidy(expr)):
+    for step in labels(normalize(expr)):
         number = position.setdefault(inputs[int(step.name)], len(position))
         meaning[step.name] = Label(str(number))
     return Path(tuple(position), substitute(expr, meaning), spelled(inputs, expr) if label is None else label)
@@ -129,4 +129,4 @@ def absorb(inputs: list[Plan], plan: Plan, *, whole: bool = False) -> PathExpr:
 
 def spelled(inputs: Sequence[Plan], expr: PathExpr) -> str:
     """`expr` in the words of its inputs' labels."""
-    return expression(expr, lambda label: inputs[int(label.name)].label)
+    return expression_text(expr, lambda label: inputs[int(label.name)].label)

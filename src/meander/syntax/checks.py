@@ -12,11 +12,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from meander.errors import QueryError, Span
 from meander.syntax.expressions import MAX_NESTING
-from meander.syntax.printing import term_text
+from meander.syntax.printing import short_list, term_text
 from meander.syntax.query import Atom, Label, RegularQuery, Rule, Variable, heads_of, labels_of
 
 
@@ -70,7 +70,7 @@ def _check_streams(query: RegularQuery, text: str) -> None:
                         f"{used} is neither a head nor a label of a stream",
                         text=text,
                         span=used.span,
-                        hint=f"heads are {listed(heads)}; streams are {listed(seen)}",
+                        hint=f"heads are {short_list(heads)}; streams are {short_list(seen)}",
                     )
 
 
@@ -82,7 +82,9 @@ def _check_results(query: RegularQuery, text: str) -> None:
         raise QueryError("a query has one result or several, each named once", text=text)
     for result in query.results:
         if result not in heads:
-            raise QueryError(f"the result {result} is no head", text=text, hint=f"heads are {listed(heads)}")
+            raise QueryError(
+                f"the result {result} is no head", text=text, hint=f"heads are {short_list(heads)}"
+            )
 
 
 def _check_arities(query: RegularQuery, text: str) -> None:
@@ -128,7 +130,8 @@ def _check_bindings(query: RegularQuery, text: str) -> None:
                     f"the variable {variable.name} of {rule.head} is not bound",
                     text=text,
                     span=variable.span or rule.span,
-                    hint=f"bound are {listed(bound)}: use one of them, or add an edge or path with {variable.name}",
+                    hint=f"bound are {short_list(bound)}: use one of them, "
+                    f"or add an edge or path with {variable.name}",
                 )
 
 
@@ -161,7 +164,9 @@ def _check_paths(query: RegularQuery, text: str) -> None:
                     f"the body of {rule.head} has no path named {rule.path}",
                     text=text,
                     span=rule.span,
-                    hint=f"it names {listed(named)}" if named else f"name one of its paths: … as {rule.path}",
+                    hint=f"it names {short_list(named)}"
+                    if named
+                    else f"name one of its paths: … as {rule.path}",
                 )
             atom = named[rule.path]
             if (atom.src, atom.trg) != rule.args:
@@ -243,9 +248,3 @@ def _shortened_cycle(cycle: list[str]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names for a message: the first ten."""
-    shown = list(names)
-    return ", ".join(shown[:10]) + (", …" if len(shown) > 10 else "") if shown else "none"

@@ -16,9 +16,10 @@ from lark import Token, v_args
 from lark.tree import Meta
 
 from meander.errors import QueryError, Span
-from meander.syntax.checks import check_query, listed
+from meander.syntax.checks import check_query
 from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
 from meander.syntax.parsing import Language, read, span_of
+from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
     Constant,
@@ -29,8 +30,9 @@ from meander.syntax.query import (
     Term,
     Variable,
     implied_result,
+    map_labels,
 )
-from meander.syntax.views import map_labels, merge_streams, splice
+from meander.syntax.views import merge_streams, splice
 
 DATALOG = Language(
     name="Datalog",
@@ -249,7 +251,7 @@ class _Resolver:
         if declaration.window is None:
             hint = f"write STREAM {name} WINDOW 24h, or with a slide: WINDOW 24h SLIDE 1h"
             if self.views:
-                hint += f"; a view needs none, and views are {listed(self.views)}"
+                hint += f"; a view needs none, and views are {short_list(self.views)}"
             raise self.error(f"the stream {name} is missing its window", declaration.span, hint)
         stream = Stream(name, declaration.window, declaration.slide or 1, declaration.span)
         self.streams = merge_streams(self.streams, [stream], self.text, declaration.span)
@@ -288,7 +290,7 @@ class _Resolver:
             )
         written = ", ".join(f"{source}.{label.name}" for source in list(self.sources)[:10])
         raise self.error(
-            f"{label.name} could be of any of the streams {listed(self.sources)}",
+            f"{label.name} could be of any of the streams {short_list(self.sources)}",
             label.span,
             f"say of which: {written}" + (self.nearest(label.name, self.heads) or ""),
         )
@@ -304,12 +306,12 @@ class _Resolver:
             raise self.error(
                 f"the view {source} has no label {label.name}",
                 label.span,
-                f"its labels are {listed(sorted(labels))}",
+                f"its labels are {short_list(sorted(labels))}",
             )
         raise self.error(
             f"unknown stream {source}",
             label.span,
-            f"streams are {listed(self.sources)}{self.nearest(source, self.sources)}",
+            f"streams are {short_list(self.sources)}{self.nearest(source, self.sources)}",
         )
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
@@ -328,7 +330,7 @@ class _Resolver:
                 raise self.error(
                     f"the result {name} is no head",
                     symbol.span,
-                    f"heads are {listed(sorted(self.heads))}{self.nearest(name, self.heads)}",
+                    f"heads are {short_list(sorted(self.heads))}{self.nearest(name, self.heads)}",
                 )
             if name in names:
                 raise self.error(f"the result {name} is named twice", symbol.span, "name each result once")

@@ -10,10 +10,11 @@ from itertools import count, product
 from math import prod
 
 from meander.errors import Span
-from meander.syntax.checks import check_acyclic, listed
+from meander.syntax.checks import check_acyclic
 from meander.syntax.equalities import Equalities
 from meander.syntax.gcore_scope import Scope
 from meander.syntax.gcore_tree import REFERENCE, Element, Match, Node, PathClause, Pattern, Query
+from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
     Constant,
@@ -25,8 +26,8 @@ from meander.syntax.query import (
     Term,
     Variable,
     labels_of,
+    map_labels,
 )
-from meander.syntax.views import map_labels
 
 MAX_CHOICES = 100
 """How many rules one CONSTRUCT may need: one for each of its elements and each choice of alternatives."""
@@ -75,7 +76,7 @@ class QueryTranslator:
                     raise self.scope.error(
                         f"the variable {term.name} does not occur in MATCH",
                         term.span,
-                        f"the variables of MATCH are {listed(equalities)}",
+                        f"the variables of MATCH are {short_list(equalities)}",
                     )
             equalities.unify(equality.left, equality.right, equality.span)
         ends = [self.ends(element) for element in self.query.elements]
@@ -137,7 +138,7 @@ class QueryTranslator:
                 label.span,
                 f"did you mean {close[0]}?"
                 if close
-                else f"PATH clauses are {listed(self.clauses)}; "
+                else f"PATH clauses are {short_list(self.clauses)}; "
                 f"a label of the stream is written :{label.name}",
             )
 
@@ -300,7 +301,7 @@ class QueryTranslator:
                     if len(bodies) > 1
                     else f"MATCH has no path named {element.path.name}",
                     element.path.span,
-                    f"its paths are {listed(everywhere)}; a path is named before its expression: -/p<:a*>/->",
+                    f"its paths are {short_list(everywhere)}; a path is named before its expression: -/p<:a*>/->",
                 )
 
     def add_rule(

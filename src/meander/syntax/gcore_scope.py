@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from itertools import count
 
 from meander.errors import QueryError, Span
-from meander.syntax.checks import listed
 from meander.syntax.gcore_tree import Source
+from meander.syntax.printing import short_list
 from meander.syntax.query import Label, RegularQuery, Rule, Stream
 from meander.syntax.views import merge_streams, splice
 
@@ -75,7 +75,7 @@ class Scope:
             f"the stream {name} is missing its window",
             span,
             f"write ON {name} WINDOW(24h), or with a slide: WINDOW(24h) SLIDE(1h)"
-            + (f"; a view needs none, and views are {listed(views)}" if views else ""),
+            + (f"; a view needs none, and views are {short_list(views)}" if views else ""),
         )
 
     def label(self, label: Label, source: str) -> Label:
@@ -86,7 +86,7 @@ class Scope:
             raise self.error(
                 f"the view {source} has no label {label.name}",
                 label.span,
-                f"its labels are {listed(self.view_labels[source])}",
+                f"its labels are {short_list(self.view_labels[source])}",
             )
         return Label(f"{source}.{label.name}", None, label.span)
 

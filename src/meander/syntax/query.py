@@ -7,7 +7,7 @@ source spans are carried for error messages alone and do not take part in compar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from meander.errors import Span
@@ -155,6 +155,26 @@ def labels_of(expr: PathExpr) -> Iterator[Label]:
             stack.append(part.expr)
         else:
             stack.extend(reversed(part.parts))
+
+
+def map_parts(expr: PathExpr, change: Callable[[PathExpr], PathExpr]) -> PathExpr:
+    """The same kind of expression over changed parts; a label has none."""
+    match expr:
+        case Label():
+            return expr
+        case Inverse(part):
+            return Inverse(change(part))
+        case Repeat(part, low, high):
+            return Repeat(change(part), low, high)
+        case Then(parts):
+            return Then(tuple(map(change, parts)))
+        case Either(parts):
+            return Either(tuple(map(change, parts)))
+
+
+def map_labels(expr: PathExpr, change: Callable[[Label], PathExpr]) -> PathExpr:
+    """The expression with every label replaced by the result of `change`."""
+    return change(expr) if isinstance(expr, Label) else map_parts(expr, lambda part: map_labels(part, change))
 
 
 def heads_of(query: RegularQuery) -> tuple[str, ...]:

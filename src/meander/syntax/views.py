@@ -7,24 +7,21 @@ needed. All heads of the view can be read, its results and what they build on al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from meander.errors import QueryError, Span
 from meander.syntax.query import (
     Atom,
-    Either,
-    Inverse,
     Label,
     PathExpr,
     RegularQuery,
-    Repeat,
     Rule,
     Stream,
     Term,
-    Then,
     Variable,
     heads_of,
+    map_labels,
 )
 
 
@@ -60,21 +57,6 @@ def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
         )
         for rule in query.rules
     )
-
-
-def map_labels(expr: PathExpr, change: Callable[[Label], PathExpr]) -> PathExpr:
-    """The expression with every label replaced by what `change` makes of it."""
-    match expr:
-        case Label():
-            return change(expr)
-        case Inverse(part):
-            return Inverse(map_labels(part, change))
-        case Repeat(part, low, high):
-            return Repeat(map_labels(part, change), low, high)
-        case Then(parts):
-            return Then(tuple(map_labels(part, change) for part in parts))
-        case Either(parts):
-            return Either(tuple(map_labels(part, change) for part in parts))
 
 
 def merge_streams(

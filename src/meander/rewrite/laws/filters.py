@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from meander.algebra.automata import reverse
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union
-from meander.rewrite.expressions import tidy, with_first_step
+from meander.rewrite.expressions import normalize, with_first_step
 from meander.rewrite.trees import path, pattern
 from meander.syntax.query import Inverse, Label, PathExpr
 
@@ -19,7 +19,7 @@ from meander.syntax.query import Inverse, Label, PathExpr
 def merge_filters(plan: Plan) -> Iterator[Plan]:
     """`σ_φ(σ_ψ(S)) = σ_{φ∧ψ}(S)`, unless φ and ψ ask for different constants."""
     if isinstance(plan, Filter) and isinstance(plan.input, Filter):
-        condition = conjunction(plan.input.condition, plan.condition)
+        condition = plan.input.condition.conjunction(plan.condition)
         if condition is not None:
             yield Filter(plan.input.input, condition)
 
@@ -63,15 +63,15 @@ def filter_into_path(plan: Plan) -> Iterator[Plan]:
     """
     if not (isinstance(plan, Filter) and isinstance(plan.input, Path)):
         return
-    inputs, expr, rest = list(plan.input.inputs), tidy(plan.input.expr), plan.condition
+    inputs, expr, rest = list(plan.input.inputs), normalize(plan.input.expr), plan.condition
     if rest.src is not None:
         changed = with_first_step(expr, lambda step: _bound(inputs, step, rest.src))
         if changed is not None:
             expr, rest = changed, replace(rest, src=None)
     if rest.trg is not None:
-        changed = with_first_step(tidy(reverse(expr)), lambda step: _bound(inputs, step, rest.trg))
+        changed = with_first_step(normalize(reverse(expr)), lambda step: _bound(inputs, step, rest.trg))
         if changed is not None:
-            expr, rest = tidy(reverse(changed)), replace(rest, trg=None)
+            expr, rest = normalize(reverse(changed)), replace(rest, trg=None)
     if rest != plan.condition:
         restricted = path(inputs, expr, plan.label)
         yield restricted if rest == Condition() else Filter(restricted, rest)
@@ -83,17 +83,8 @@ def reverse_bound_target(plan: Plan) -> Iterator[Plan]:
         condition = plan.condition
         if condition.trg is not None and condition.src is None:
             backwards = path(plan.input.inputs, reverse(plan.input.expr))
-            rooted = Filter(backwards, Condition(src=condition.trg, loop=condition.loop))
+            rooted = Filter(backwards, condition.reversed())
             yield pattern([rooted], [(0, 1)], (1, 0), plan.label)
-
-
-def conjunction(first: Condition, second: Condition) -> Condition | None:
-    """Both conditions as one; None where they name different constants for one end."""
-    src = second.src if first.src is None else first.src
-    trg = second.trg if first.trg is None else first.trg
-    if second.src not in (None, src) or second.trg not in (None, trg):
-        return None
-    return Condition(src, trg, first.loop or second.loop)
 
 
 def _bound(inputs: list[Plan], step: PathExpr, constant: str | int | None) -> PathExpr:
