@@ -26,13 +26,12 @@ from meander.syntax.query import (
     Label,
     RegularQuery,
     Rule,
-    Stream,
     Term,
     Variable,
     implied_result,
     map_labels,
 )
-from meander.syntax.views import merge_streams, splice
+from meander.syntax.sources import SourceClause, Sources
 
 DATALOG = Language(
     name="Datalog",
@@ -86,16 +85,6 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
-    """`STREAM name [WINDOW window] [SLIDE slide]`."""
-
-    name: Name
-    window: int | None
-    slide: int | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
 class Results:
     """`RESULT a, b`."""
 
@@ -103,7 +92,7 @@ class Results:
     span: Span
 
 
-Statement = Declaration | Results | Rule
+Statement = SourceClause | Results | Rule
 """A rule at this stage has labels as written: `stream` holds the qualifier."""
 
 
@@ -124,9 +113,9 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
     @v_args(meta=True, inline=True)
     def stream(
         self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None
-    ) -> Declaration:
+    ) -> SourceClause:
         self.check_dotless("stream", name)
-        return Declaration(name, window, slide, span_of(meta))
+        return SourceClause(name, window, slide, span_of(meta))
 
     @v_args(meta=True)
     def result(self, meta: Meta, parts: list[Symbol]) -> Results:
@@ -207,17 +196,16 @@ class _Resolver:
 
     def __init__(self, text: str, views: Mapping[str, RegularQuery]) -> None:
         self.text = text
-        self.views = views
-        self.streams: list[Stream] = []
-        self.sources: dict[str, Declaration] = {}
+        self.sources = Sources(text, views, keyword="STREAM", window="WINDOW 24h", slide="SLIDE 1h")
+        self.declared: dict[str, None] = {}
         self.heads: set[str] = set()
         self.paths: set[str] = set()
 
     def resolve(self, statements: list[Statement]) -> RegularQuery:
         spliced: list[Rule] = []
-        for declaration in statements:
-            if isinstance(declaration, Declaration):
-                spliced += self.declare(declaration)
+        for statement in statements:
+            if isinstance(statement, SourceClause):
+                spliced += self.declare(statement)
         written = [statement for statement in statements if isinstance(statement, Rule)]
         if not written:
             raise QueryError(
@@ -230,36 +218,20 @@ class _Resolver:
         self.paths = {atom.name for rule in written for atom in rule.body if atom.name is not None}
         rules = (*spliced, *(self.resolve_rule(rule) for rule in written))
         results = self.results([s for s in statements if isinstance(s, Results)], written)
-        return check_query(RegularQuery(tuple(self.streams), rules, results), self.text)
+        return check_query(RegularQuery(tuple(self.sources.streams.values()), rules, results), self.text)
 
-    def declare(self, declaration: Declaration) -> tuple[Rule, ...]:
-        name = declaration.name.value
-        if name in self.sources:
+    def declare(self, clause: SourceClause) -> tuple[Rule, ...]:
+        name = clause.name.value
+        if name in self.declared:
             raise self.error(
-                f"{name} is declared twice", declaration.name.span, "a stream has one window in a query"
+                f"{name} is declared twice", clause.name.span, "a stream has one window in a query"
             )
-        self.sources[name] = declaration
-        if name in self.views:
-            if declaration.window is not None or declaration.slide is not None:
-                raise self.error(
-                    f"{name} is a view, which has no window of its own",
-                    declaration.span,
-                    f"its tuples keep their validity: write STREAM {name}",
-                )
-            self.streams = merge_streams(self.streams, self.views[name].streams, self.text, declaration.span)
-            return splice(name, self.views[name])
-        if declaration.window is None:
-            hint = f"write STREAM {name} WINDOW 24h, or with a slide: WINDOW 24h SLIDE 1h"
-            if self.views:
-                hint += f"; a view needs none, and views are {short_list(self.views)}"
-            raise self.error(f"the stream {name} is missing its window", declaration.span, hint)
-        stream = Stream(name, declaration.window, declaration.slide or 1, declaration.span)
-        self.streams = merge_streams(self.streams, [stream], self.text, declaration.span)
-        return ()
+        self.declared[name] = None
+        return self.sources.declare(clause)
 
     def resolve_rule(self, rule: Rule) -> Rule:
         view = rule.head.partition(".")[0]
-        if view != rule.head and view in self.sources:
+        if view != rule.head and view in self.declared:
             raise self.error(
                 f"the labels of {view} are not defined here",
                 rule.span,
@@ -280,38 +252,28 @@ class _Resolver:
                 label.span,
                 f"give the path a rule of its own, {label.name}(x, y) <- …, and leave out the name",
             )
-        if len(self.sources) == 1:
-            return self.label_of(next(iter(self.sources)), label)
-        if not self.sources:
+        if len(self.declared) == 1:
+            return self.label_of(next(iter(self.declared)), label)
+        if not self.declared:
             raise self.error(
                 f"{label.name} belongs to no stream, since none is declared",
                 label.span,
                 "begin with a stream and its window, such as: STREAM social WINDOW 24h SLIDE 1h",
             )
-        written = ", ".join(f"{source}.{label.name}" for source in list(self.sources)[:10])
+        written = ", ".join(f"{source}.{label.name}" for source in list(self.declared)[:10])
         raise self.error(
-            f"{label.name} could be of any of the streams {short_list(self.sources)}",
+            f"{label.name} could be of any of the streams {short_list(self.declared)}",
             label.span,
             f"say of which: {written}" + (self.nearest(label.name, self.heads) or ""),
         )
 
     def label_of(self, source: str, label: Label) -> Label:
-        """A label of a declared stream, or (all labels of views being heads) an error."""
-        if source in self.sources and source not in self.views:
-            return Label(label.name, source, label.span)
-        if source in self.sources:
-            labels = [head.partition(".")[2] for head in self.heads if head.startswith(f"{source}.")]
-            if label.name in labels:
-                return Label(f"{source}.{label.name}", None, label.span)
-            raise self.error(
-                f"the view {source} has no label {label.name}",
-                label.span,
-                f"its labels are {short_list(sorted(labels))}",
-            )
+        if source in self.declared:
+            return self.sources.label(label, source)
         raise self.error(
             f"unknown stream {source}",
             label.span,
-            f"streams are {short_list(self.sources)}{self.nearest(source, self.sources)}",
+            f"streams are {short_list(self.declared)}{self.nearest(source, self.declared)}",
         )
 
     def nearest(self, name: str, known: Iterable[str]) -> str:

@@ -45,10 +45,10 @@ def parse_gcore(
         heads = _heads(query, scope)
         QueryTranslator(scope, query, heads).translate()
         if query.view is not None:
-            scope.coming.discard(query.view.value)
-            scope.view_labels[query.view.value] = tuple(heads)
+            scope.undefined_views.discard(query.view.value)
+            scope.sources.view_labels[query.view.value] = tuple(heads)
     results = _results(queries[-1], heads, scope)
-    return check_query(RegularQuery(tuple(scope.streams), tuple(scope.rules), results), text)
+    return check_query(RegularQuery(tuple(scope.sources.streams.values()), tuple(scope.rules), results), text)
 
 
 def _check_order(queries: Sequence[Query], scope: Scope) -> None:
@@ -60,15 +60,15 @@ def _check_order(queries: Sequence[Query], scope: Scope) -> None:
                 following.span,
                 "one text is one query; what comes before it is GRAPH VIEW name AS (…)",
             )
-        scope.taken.update(element.label for element in query.elements)
+        scope.names.update(element.label for element in query.elements)
         if query.view is not None:
-            scope.coming.add(query.view.value)
+            scope.undefined_views.add(query.view.value)
 
 
 def _heads(query: Query, scope: Scope) -> dict[str, str]:
     """The head of each label that the query makes."""
     view = query.view
-    if view is not None and view.value in scope.view_labels:
+    if view is not None and view.value in scope.sources.view_labels:
         raise scope.error(f"there is a view {view.value} already", view.span, "give each view its own name")
     for element in query.elements:
         if view is None and "." in element.label:

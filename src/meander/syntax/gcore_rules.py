@@ -176,7 +176,7 @@ class QueryTranslator:
 
         def resolved(label: Label) -> Label:
             if label.stream != REFERENCE:
-                return self.scope.label(label, source)
+                return self.scope.sources.label(label, source)
             self.check_reference(label)
             return Label(self.clause_head(label.name, source), None, label.span)
 

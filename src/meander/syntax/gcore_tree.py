@@ -15,6 +15,7 @@ from meander.errors import Span
 from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
 from meander.syntax.parsing import Language, read, span_of
 from meander.syntax.query import Constant, Label, Term, Variable
+from meander.syntax.sources import SourceClause
 
 REFERENCE = "~"
 
@@ -151,22 +152,12 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """`ON name [WINDOW(window)] [SLIDE(slide)]`."""
-
-    name: Name
-    window: int | None
-    slide: int | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
 class Match:
     """`MATCH mandatory OPTIONAL alternative … ON source`."""
 
     mandatory: tuple[Pattern, ...]
     alternatives: tuple[tuple[Pattern, ...], ...]
-    source: Source
+    source: SourceClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +232,7 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
 
     def match(self, parts: list[object]) -> Match:
         source = parts[-1]
-        assert isinstance(source, Source)
+        assert isinstance(source, SourceClause)
         mandatory = parts[1] if isinstance(parts[1], tuple) else ()
         return Match(mandatory, tuple(tuple(part) for part in parts[2:-1] if isinstance(part, list)), source)
 
@@ -252,9 +243,11 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
         return parts[1:]
 
     @v_args(meta=True, inline=True)
-    def source(self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None) -> Source:
+    def source(
+        self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None
+    ) -> SourceClause:
         self.check_dotless("stream", name)
-        return Source(name, window, slide, span_of(meta))
+        return SourceClause(name, window, slide, span_of(meta))
 
     def where(self, parts: list[Token | Equality]) -> list[Equality]:
         return [part for part in parts if isinstance(part, Equality)]
