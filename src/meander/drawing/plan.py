@@ -1,4 +1,4 @@
-"""A logical plan as a picture: scans at the bottom, answers at the top, what is shared drawn once."""
+"""A logical plan as a picture: scans at the bottom, answers at the top, shared subplans drawn once."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def draw_plan(plans: Mapping[str, Plan], title: str = "", *, unit: str = "s") ->
     nodes = list(dict.fromkeys(node for plan in plans.values() for node in walk(plan)))
     several = len({node.stream for node in nodes if isinstance(node, WScan)}) > 1
     numbers = {node: number for number, node in enumerate(nodes, start=len(plans))}
-    boxes = [Box("", name, round=True) for name in plans]
+    boxes = [Box("", name, rounded=True) for name in plans]
     boxes += [_box(node, unit, qualified=several) for node in nodes]
-    edges = [(numbers[plan], place) for place, plan in enumerate(plans.values())]
+    edges = [(numbers[plan], result) for result, plan in enumerate(plans.values())]
     edges += [(numbers[inner], numbers[node]) for node in nodes for inner in node.inputs]
     return draw_boxes(boxes, edges, title)
 
@@ -47,8 +47,8 @@ def _box(node: Plan, unit: str, *, qualified: bool) -> Box:
         case Filter(_, condition):
             details = [_all(conditions(condition))]
         case Pattern(_, _, output):
-            places = positions(node.ends)
-            name = f"{node.label}({', '.join(places[variable] for variable in output)})"
+            columns = positions(node.ends)
+            name = f"{node.label}({', '.join(columns[variable] for variable in output)})"
             details = [_all(equalities(node.ends))]
         case Path():
             details = [path_expression(node, _qualified_label if qualified else _label)]

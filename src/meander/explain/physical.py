@@ -67,5 +67,5 @@ def draw_stages(staged: StagedPlan, title: str = "", unit: str = "s") -> str:
                 derived[result.head] = first + result.input
             else:
                 edges.append((first + result.input, len(boxes)))
-                boxes.append(Box("", result.head, round=True))
+                boxes.append(Box("", result.head, rounded=True))
     return draw_boxes(boxes, edges, title)
