@@ -49,8 +49,8 @@ def test_the_trace_says_which_law_did_what_where() -> None:
     simple, trace = simplify(plan)
     assert write(simple) == "⋈[D: v0 v2](∪[E](a[src=1], σ[src=1](𝒫[P: 0+](b)))(v0, v1), c(v1, v2))"
     assert [(firing.law, firing.place) for firing in trace] == [
-        ("filter_into_union", (0,)),
-        ("filter_into_wscan", (0, 0)),
+        ("pushdown_filter_into_union", (0,)),
+        ("pushdown_filter_into_wscan", (0, 0)),
     ]
     assert write(trace[1].before) == "σ[src=1](a)"
     assert write(trace[1].after) == "a[src=1]"

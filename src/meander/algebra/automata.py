@@ -1,7 +1,7 @@
 """Path expressions as regular languages: what they accept, and the automaton that a search follows.
 
 A word is a sequence of symbols `(label, direction)`, direction -1 for an edge read backwards; `^(a/b)` is
-`^b/^a`, so an expression of any shape is a regular expression over such symbols. `compile` gives its minimal
+`^b/^a`, so an expression of any shape is a regular expression over such symbols. `minimal_dfa` gives its minimal
 deterministic automaton by the textbook way (Thompson, subsets, Hopcroft), without a dead state and numbered
 breadth first, so that expressions of equal language have equal automata.
 
@@ -128,7 +128,7 @@ class Dfa:
 
 
 @lru_cache(maxsize=1024)
-def compile(expr: PathExpr) -> Dfa:
+def minimal_dfa(expr: PathExpr) -> Dfa:
     """The minimal automaton of `expr`; QueryError where it takes more than `MOST_STATES` to build it."""
     thompson = _Thompson()
     thompson.add(expr, 0, 1, backwards=False)

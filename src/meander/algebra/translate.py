@@ -139,7 +139,9 @@ class _Translation:
         name = atom.name or expression_text(atom.expr, lambda label: label.name)
         path = Path(tuple(inputs), map_labels(atom.expr, numbers.__getitem__), name)
         try:
-            automata.compile(path.expr)  # too large an automaton is better refused now than when a run starts
+            automata.minimal_dfa(
+                path.expr
+            )  # too large an automaton is better refused now than when a run starts
         except QueryError as error:
             error.span = atom.span
             raise

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 
 from meander.explain.sections import Section, as_text
 from meander.explain.stages import EVERY_STAGE, STAGES, Explanation
-from meander.explain.warnings import Warning, warnings_of
+from meander.explain.warnings import QueryWarning, warnings_of
 from meander.syntax.query import RegularQuery
 
 __all__ = [
     "EVERY_STAGE",
     "STAGES",
     "Explanation",
+    "QueryWarning",
     "Section",
-    "Warning",
     "as_text",
     "explain",
     "sections",

@@ -20,7 +20,7 @@ HARDLY_A_BOUND = "3650d"
 
 
 @dataclass(frozen=True, slots=True)
-class Warning:
+class QueryWarning:
     """What is odd about a query, and where in its text; `span` is None for parts that come from a view."""
 
     message: str
@@ -31,30 +31,30 @@ class Warning:
         return f"{self.message}\n{mark(text, self.span)}" if self.span is not None else self.message
 
 
-def warnings_of(query: RegularQuery, unit: str = "s") -> list[Warning]:
+def warnings_of(query: RegularQuery, unit: str = "s") -> list[QueryWarning]:
     """All warnings about a query, in the order of `WARNINGS`."""
     return [warning for find in WARNINGS for warning in find(query, unit)]
 
 
-def endless_window(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def endless_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A window so long that it bounds nothing."""
     longest = parse_duration(HARDLY_A_BOUND, unit)
     for stream in query.streams:
         if stream.window >= longest:
-            yield Warning(
+            yield QueryWarning(
                 f"the window of {stream.name} is {format_duration(stream.window, unit)}: hardly any edge will "
                 "expire, and the state grows with the stream",
                 stream.span,
             )
 
 
-def slide_beyond_window(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def slide_beyond_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A slide longer than the window leaves gaps in which edges have an empty interval."""
     for stream in query.streams:
         if stream.slide > stream.window:
             lost = 1 - stream.window / stream.slide
             window, slide = format_duration(stream.window, unit), format_duration(stream.slide, unit)
-            yield Warning(
+            yield QueryWarning(
                 f"the slide of {stream.name} ({slide}) is longer than its window ({window}): edges in the last "
                 f"{format_duration(stream.slide - stream.window, unit)} of each slide never become valid, "
                 f"{lost:.0%} of all times",
@@ -62,28 +62,28 @@ def slide_beyond_window(query: RegularQuery, unit: str) -> Iterator[Warning]:
             )
 
 
-def cross_product(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def cross_product(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """Atoms of one body that share no variable: every match of one side meets every match of the other."""
     for rule in query.rules:
         groups = _connected(rule)
         if len(groups) > 1:
             sides = [and_list(_written(atom) for atom in group) for group in groups]
-            yield Warning(
+            yield QueryWarning(
                 f"the body of {rule.head} is a cross product: no variable ties {sides[0]} to "
                 f"{and_list(sides[1:])}, so every match of one meets every match of the other",
                 rule.span,
             )
 
 
-def unused_stream(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def unused_stream(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A stream that no rule reads."""
     read = {label.stream for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)}
     for stream in query.streams:
         if stream.name not in read:
-            yield Warning(f"the stream {stream.name} is declared and read by no rule", stream.span)
+            yield QueryWarning(f"the stream {stream.name} is declared and read by no rule", stream.span)
 
 
-def unread_rule(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def unread_rule(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A head that no result builds on."""
     needed: set[str] = set()
     pending = list(query.results)
@@ -95,26 +95,26 @@ def unread_rule(query: RegularQuery, unit: str) -> Iterator[Warning]:
     for rule in query.rules:
         # A view brings all its rules along; which of them a query reads is no mistake of it.
         if rule.head not in needed and rule.span is not None:
-            yield Warning(
+            yield QueryWarning(
                 f"{rule.head} is read by nothing: the result is {and_list(query.results)}, and does not build on it",
                 rule.span,
             )
 
 
-def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A label that is written as if it stood for all labels."""
     labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
     for name in WILDCARDS:
         label = next((one for one in labels if one.name == name and one.stream is not None), None)
         if label is not None:
-            yield Warning(
+            yield QueryWarning(
                 f"{name} is a label like any other, not a wildcard: it matches edges whose label is {name}; "
                 "alternatives are written out, as in (a|b)",
                 label.span,
             )
 
 
-WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[Warning]], ...] = (
+WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[QueryWarning]], ...] = (
     endless_window,
     slide_beyond_window,
     cross_product,

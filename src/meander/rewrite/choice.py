@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from meander.algebra.automata import compile
+from meander.algebra.automata import minimal_dfa
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
 from meander.rewrite.expressions import places
 from meander.syntax.query import PathExpr
@@ -102,7 +102,7 @@ class Sizes:
                 closing = max(0, len(inputs) + 1 - plan.variables)
                 return prod(map(self.of, inputs)) * met * weights.closing_edge**closing
             case Path(inputs, expr, _):
-                dfa = compile(expr)
+                dfa = minimal_dfa(expr)
                 first = {int(label) for label, _ in dfa.transitions[0]}
                 # Every vertex is a root at most once, however many edges leave it.
                 roots = min(1.0, sum(self.of(inputs[i]) for i in first))
@@ -112,7 +112,7 @@ class Sizes:
 
 
 def _path_work(plan: Path, sizes: Sizes, roots: float = 1.0) -> float:
-    weights, dfa = sizes.weights, compile(plan.expr)
+    weights, dfa = sizes.weights, minimal_dfa(plan.expr)
     stored = sum(map(sizes.of, plan.inputs))
     a_vertex = 0.0
     for state in {target for row in dfa.transitions for target in row.values()}:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from meander.algebra.nodes import Plan, PlanError
 from meander.algebra.trees import fold, walk
-from meander.rewrite.laws import NORMALIZING, WHOLE, Law
+from meander.rewrite.laws import NORMALIZING, PLAN_WIDE, Law
 from meander.rewrite.trees import with_inputs
 
 MOST_STEPS_A_NODE = 100
@@ -67,7 +67,7 @@ class Simplifier:
             if settled in history:
                 raise self._unsettled(history[settled], "the same plan came back")
             history[settled] = len(self.trace)
-            current = self._apply(WHOLE, settled, ())
+            current = self._apply(PLAN_WIDE, settled, ())
         return settled, tuple(self.trace)
 
     def _settle(self, plan: Plan, place: tuple[int, ...]) -> Plan:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, groupby, permutations, product
 from math import factorial, prod
 
-from meander.algebra.automata import compile
+from meander.algebra.automata import minimal_dfa
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
 from meander.rewrite.expressions import substitute
 from meander.syntax.query import Label
@@ -56,7 +56,7 @@ class Identities:
                 numbers = [self.number(inner) for inner in inputs]
                 names = sorted(set(numbers))
                 places = {str(i): Label(str(names.index(number))) for i, number in enumerate(numbers)}
-                dfa = compile(substitute(expr, places))
+                dfa = minimal_dfa(substitute(expr, places))
                 return tuple(names), tuple(tuple(row.items()) for row in dfa.transitions), dfa.accepting
 
 

@@ -73,7 +73,7 @@ DATALOG = Language(
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class QualifiedName:
     """`name` or `qualifier.name`."""
 
     name: str
@@ -88,7 +88,7 @@ class Symbol:
 class Results:
     """`RESULT a, b`."""
 
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[QualifiedName, ...]
     span: Span
 
 
@@ -118,17 +118,17 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
         return SourceClause(name, window, slide, span_of(meta))
 
     @v_args(meta=True)
-    def result(self, meta: Meta, parts: list[Symbol]) -> Results:
+    def result(self, meta: Meta, parts: list[QualifiedName]) -> Results:
         return Results(tuple(parts[1:]), span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def symbol(self, meta: Meta, first: Name, second: Name | None) -> Symbol:
+    def symbol(self, meta: Meta, first: Name, second: Name | None) -> QualifiedName:
         if second is None:
-            return Symbol(first.value, None, span_of(meta))
-        return Symbol(second.value, first.value, span_of(meta))
+            return QualifiedName(first.value, None, span_of(meta))
+        return QualifiedName(second.value, first.value, span_of(meta))
 
     @v_args(inline=True)
-    def label(self, symbol: Symbol) -> Expression:
+    def label(self, symbol: QualifiedName) -> Expression:
         return Expression(Label(symbol.name, symbol.qualifier, symbol.span), symbol.span)
 
     def terms(self, terms: list[Term | None]) -> tuple[Term, ...]:
@@ -139,7 +139,7 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
         return name
 
     @v_args(meta=True, inline=True)
-    def head(self, meta: Meta, symbol: Symbol, terms: tuple[Term, ...], path: Name | None) -> Rule:
+    def head(self, meta: Meta, symbol: QualifiedName, terms: tuple[Term, ...], path: Name | None) -> Rule:
         args = []
         for term in terms:
             if isinstance(term, Constant):

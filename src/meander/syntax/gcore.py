@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from meander.syntax.checks import check_query
 from meander.syntax.gcore_rules import QueryTranslator
 from meander.syntax.gcore_scope import Scope
-from meander.syntax.gcore_tree import Query, parse_tree
+from meander.syntax.gcore_tree import GcoreQuery, parse_tree
 from meander.syntax.query import Atom, Label, RegularQuery, Rule
 
 
@@ -51,7 +51,7 @@ def parse_gcore(
     return check_query(RegularQuery(tuple(scope.sources.streams.values()), tuple(scope.rules), results), text)
 
 
-def _check_order(queries: Sequence[Query], scope: Scope) -> None:
+def _check_order(queries: Sequence[GcoreQuery], scope: Scope) -> None:
     """Views, then one query or none. The names of all views and made labels are taken from the start."""
     for query, following in zip(queries, [*queries[1:], None], strict=True):
         if query.view is None and following is not None:
@@ -65,7 +65,7 @@ def _check_order(queries: Sequence[Query], scope: Scope) -> None:
             scope.undefined_views.add(query.view.value)
 
 
-def _heads(query: Query, scope: Scope) -> dict[str, str]:
+def _heads(query: GcoreQuery, scope: Scope) -> dict[str, str]:
     """The head of each label that the query makes."""
     view = query.view
     if view is not None and view.value in scope.sources.view_labels:
@@ -81,7 +81,7 @@ def _heads(query: Query, scope: Scope) -> dict[str, str]:
     return {label: label if view is None else f"{view.value}.{label}" for label in labels}
 
 
-def _results(query: Query, heads: Mapping[str, str], scope: Scope) -> tuple[str, ...]:
+def _results(query: GcoreQuery, heads: Mapping[str, str], scope: Scope) -> tuple[str, ...]:
     """The results of the last query: `Answer` over the only label, or the labels themselves."""
     results = tuple(heads.values())
     if len(results) > 1 or results == ("Answer",) or any(element.path for element in query.elements):

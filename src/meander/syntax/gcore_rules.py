@@ -13,7 +13,15 @@ from meander.errors import Span
 from meander.syntax.checks import check_acyclic
 from meander.syntax.equalities import Equalities
 from meander.syntax.gcore_scope import Scope
-from meander.syntax.gcore_tree import REFERENCE, Element, Match, Node, PathClause, Pattern, Query
+from meander.syntax.gcore_tree import (
+    REFERENCE,
+    Element,
+    GcoreQuery,
+    GraphPattern,
+    Match,
+    PathClause,
+    VertexPattern,
+)
 from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
@@ -53,7 +61,7 @@ class _Block:
 class QueryTranslator:
     """One CONSTRUCT … MATCH …, which adds its rules to those of the text."""
 
-    def __init__(self, scope: Scope, query: Query, heads: Mapping[str, str]) -> None:
+    def __init__(self, scope: Scope, query: GcoreQuery, heads: Mapping[str, str]) -> None:
         self.scope = scope
         self.query = query
         self.heads = heads
@@ -171,7 +179,9 @@ class QueryTranslator:
             tuple(self.atoms(patterns, source, equalities) for patterns in match.alternatives),
         )
 
-    def atoms(self, patterns: Sequence[Pattern], source: str, equalities: Equalities) -> tuple[Atom, ...]:
+    def atoms(
+        self, patterns: Sequence[GraphPattern], source: str, equalities: Equalities
+    ) -> tuple[Atom, ...]:
         """The atoms of patterns on a stream or view; their variables and vertices go into `equalities`."""
 
         def resolved(label: Label) -> Label:
@@ -199,7 +209,7 @@ class QueryTranslator:
                 )
         return tuple(atoms)
 
-    def variable(self, node: Node) -> Variable:
+    def variable(self, node: VertexPattern) -> Variable:
         """The node's variable, or one of its own."""
         if node.variable is not None:
             return node.variable
@@ -366,7 +376,7 @@ def _variables_of(atoms: Iterable[Atom], equalities: Equalities) -> Iterator[str
                 yield equalities.variable(term).name
 
 
-def _nodes(query: Query) -> Iterator[Node]:
+def _nodes(query: GcoreQuery) -> Iterator[VertexPattern]:
     lists = [clause.patterns for clause in query.paths]
     for match in query.matches:
         lists += [match.mandatory, *match.alternatives]

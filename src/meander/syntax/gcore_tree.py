@@ -104,7 +104,7 @@ GCORE = Language(
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class VertexPattern:
     """`(u)`, `("alice")`, `(u = "alice")` or `()`."""
 
     variable: Variable | None
@@ -113,7 +113,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepPattern:
     """`-[:label]->` or `-/p<expression>/->`; `backwards` where the arrow points to the left."""
 
     expression: Expression
@@ -123,7 +123,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class MadePath:
+class ConstructedPath:
     """In CONSTRUCT: `-/@p:label/->`, with p as `variable`."""
 
     label: Label
@@ -133,19 +133,19 @@ class MadePath:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class GraphPattern:
     """`(a)-[:x]->(b)<-[:y]-(c)`: a node more than steps."""
 
-    nodes: tuple[Node, ...]
-    steps: tuple[Step, ...]
+    nodes: tuple[VertexPattern, ...]
+    steps: tuple[StepPattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
     """One edge or path that CONSTRUCT makes, in the direction of its arrow."""
 
-    src: Node
-    trg: Node
+    src: VertexPattern
+    trg: VertexPattern
     label: str
     path: Variable | None
     span: Span
@@ -155,8 +155,8 @@ class Element:
 class Match:
     """`MATCH mandatory OPTIONAL alternative … ON source`."""
 
-    mandatory: tuple[Pattern, ...]
-    alternatives: tuple[tuple[Pattern, ...], ...]
+    mandatory: tuple[GraphPattern, ...]
+    alternatives: tuple[tuple[GraphPattern, ...], ...]
     source: SourceClause
 
 
@@ -165,7 +165,7 @@ class PathClause:
     """`PATH name = patterns`: the path leads from the first node of the first pattern to its last."""
 
     name: Name
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[GraphPattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Equality:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class GcoreQuery:
     """PATH clauses, CONSTRUCT, MATCHes and WHERE; `view` where it stands in a GRAPH VIEW."""
 
     paths: tuple[PathClause, ...]
@@ -189,24 +189,24 @@ class Query:
     view: Name | None = None
 
 
-def parse_tree(text: str, unit: str) -> list[Query]:
+def parse_tree(text: str, unit: str) -> list[GcoreQuery]:
     """The queries of a G-CORE text, in order."""
     return _GcoreBuilder(text, unit).build(read(GCORE, text))
 
 
-class _GcoreBuilder(TreeBuilder[list[Query]]):
-    def start(self, queries: list[Query]) -> list[Query]:
+class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
+    def start(self, queries: list[GcoreQuery]) -> list[GcoreQuery]:
         return queries
 
     @v_args(inline=True)
-    def view(self, graph: Token, view: Token, name: Name, as_: Token, query: Query) -> Query:
+    def view(self, graph: Token, view: Token, name: Name, as_: Token, query: GcoreQuery) -> GcoreQuery:
         self.check_dotless("view", name)
         return replace(query, view=name)
 
     @v_args(meta=True)
-    def query(self, meta: Meta, parts: list[object]) -> Query:
+    def query(self, meta: Meta, parts: list[object]) -> GcoreQuery:
         constructed = next(part for part in parts if isinstance(part, tuple))
-        return Query(
+        return GcoreQuery(
             paths=tuple(part for part in parts if isinstance(part, PathClause)),
             elements=constructed,
             matches=tuple(part for part in parts if isinstance(part, Match)),
@@ -215,7 +215,7 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
         )
 
     @v_args(inline=True)
-    def path_clause(self, keyword: Token, name: Name, *patterns: Pattern) -> PathClause:
+    def path_clause(self, keyword: Token, name: Name, *patterns: GraphPattern) -> PathClause:
         self.check_dotless("PATH clause", name)
         return PathClause(name, patterns)
 
@@ -236,10 +236,10 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
         mandatory = parts[1] if isinstance(parts[1], tuple) else ()
         return Match(mandatory, tuple(tuple(part) for part in parts[2:-1] if isinstance(part, list)), source)
 
-    def mandatory(self, patterns: list[Pattern]) -> tuple[Pattern, ...]:
+    def mandatory(self, patterns: list[GraphPattern]) -> tuple[GraphPattern, ...]:
         return tuple(patterns)
 
-    def alternative(self, parts: list[Pattern]) -> list[Pattern]:
+    def alternative(self, parts: list[GraphPattern]) -> list[GraphPattern]:
         return parts[1:]
 
     @v_args(meta=True, inline=True)
@@ -258,52 +258,52 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
 
     # -- patterns
 
-    def pattern(self, parts: list[Node | Step]) -> Pattern:
-        return Pattern(
-            tuple(part for part in parts if isinstance(part, Node)),
-            tuple(part for part in parts if isinstance(part, Step)),
+    def pattern(self, parts: list[VertexPattern | StepPattern]) -> GraphPattern:
+        return GraphPattern(
+            tuple(part for part in parts if isinstance(part, VertexPattern)),
+            tuple(part for part in parts if isinstance(part, StepPattern)),
         )
 
     @v_args(meta=True, inline=True)
-    def node(self, meta: Meta, variable: Variable | None, constant: Constant | None) -> Node:
+    def node(self, meta: Meta, variable: Variable | None, constant: Constant | None) -> VertexPattern:
         anonymous = variable is None or variable.name == "_"
-        return Node(None if anonymous else variable, constant, span_of(meta))
+        return VertexPattern(None if anonymous else variable, constant, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def constant_node(self, meta: Meta, constant: Constant) -> Node:
-        return Node(None, constant, span_of(meta))
+    def constant_node(self, meta: Meta, constant: Constant) -> VertexPattern:
+        return VertexPattern(None, constant, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def edge(self, meta: Meta, label: Name) -> Step:
-        return Step(self.label_expression(label), None, False, span_of(meta))
+    def edge(self, meta: Meta, label: Name) -> StepPattern:
+        return StepPattern(self.label_expression(label), None, False, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def edge_back(self, meta: Meta, label: Name) -> Step:
-        return Step(self.label_expression(label), None, True, span_of(meta))
+    def edge_back(self, meta: Meta, label: Name) -> StepPattern:
+        return StepPattern(self.label_expression(label), None, True, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def path(self, meta: Meta, variable: Variable | None, expression: Expression) -> Step:
-        return Step(expression, variable, False, span_of(meta))
+    def path(self, meta: Meta, variable: Variable | None, expression: Expression) -> StepPattern:
+        return StepPattern(expression, variable, False, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def path_back(self, meta: Meta, variable: Variable | None, expression: Expression) -> Step:
-        return Step(expression, variable, True, span_of(meta))
+    def path_back(self, meta: Meta, variable: Variable | None, expression: Expression) -> StepPattern:
+        return StepPattern(expression, variable, True, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def made_path(self, meta: Meta, variable: Variable, label: Name) -> MadePath:
-        return MadePath(Label(label.value, None, label.span), variable, False, span_of(meta))
+    def made_path(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
+        return ConstructedPath(Label(label.value, None, label.span), variable, False, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def made_path_back(self, meta: Meta, variable: Variable, label: Name) -> MadePath:
-        return MadePath(Label(label.value, None, label.span), variable, True, span_of(meta))
+    def made_path_back(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
+        return ConstructedPath(Label(label.value, None, label.span), variable, True, span_of(meta))
 
-    def made(self, parts: list[Node | Step | MadePath]) -> list[Element]:
+    def made(self, parts: list[VertexPattern | StepPattern | ConstructedPath]) -> list[Element]:
         elements = []
         for left, step, right in zip(parts[:-2:2], parts[1:-1:2], parts[2::2], strict=True):
-            assert isinstance(left, Node)
-            assert isinstance(right, Node)
-            assert isinstance(step, Step | MadePath)
-            label = step.label if isinstance(step, MadePath) else step.expression.expr
+            assert isinstance(left, VertexPattern)
+            assert isinstance(right, VertexPattern)
+            assert isinstance(step, StepPattern | ConstructedPath)
+            label = step.label if isinstance(step, ConstructedPath) else step.expression.expr
             assert isinstance(label, Label)
             src, trg = (right, left) if step.backwards else (left, right)
             span = Span(left.span.start, right.span.end)

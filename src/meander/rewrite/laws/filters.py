@@ -24,14 +24,14 @@ def merge_filters(plan: Plan) -> Iterator[Plan]:
             yield Filter(plan.input.input, condition)
 
 
-def filter_into_union(plan: Plan) -> Iterator[Plan]:
+def pushdown_filter_into_union(plan: Plan) -> Iterator[Plan]:
     """`σ_φ(S₁ ∪^d S₂) = σ_φ(S₁) ∪^d σ_φ(S₂)`"""
     if isinstance(plan, Filter) and isinstance(plan.input, Union):
         inputs = dict.fromkeys(Filter(inner, plan.condition) for inner in plan.input.inputs)
         yield Union(tuple(inputs), plan.label)
 
 
-def filter_into_pattern(plan: Plan) -> Iterator[Plan]:
+def pushdown_filter_into_pattern(plan: Plan) -> Iterator[Plan]:
     """`σ_{src=c}(⋈_Φ(S₁, …)) = ⋈_Φ(σ_{pos=c}(S₁), …)` at every end that Φ makes equal to src, and
     `σ_{src=trg}(⋈_Φ(…)) = ⋈_{Φ ∧ src=trg}(…)`: a shared variable."""
     if not (isinstance(plan, Filter) and isinstance(plan.input, Pattern)):
@@ -55,7 +55,7 @@ def filter_into_pattern(plan: Plan) -> Iterator[Plan]:
     yield pattern(inputs, ends, [same.get(variable, variable) for variable in joined.output], joined.label)
 
 
-def filter_into_path(plan: Plan) -> Iterator[Plan]:
+def pushdown_filter_into_path(plan: Plan) -> Iterator[Plan]:
     """`σ_{src=c}(𝒫_{a/R}(S_a, …)) = 𝒫_{a/R}(σ_{src=c}(S_a), …)`, `σ_{trg=c}(𝒫_{R/a}(…))` likewise.
 
     For steps taken at the path's first (last) place only: a closure's are not, and where a part may be empty

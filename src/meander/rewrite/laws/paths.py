@@ -28,7 +28,7 @@ MOST_EMPTY_PARTS = 3
 # Plain forms
 
 
-def tidy_path(plan: Plan) -> Iterator[Plan]:
+def simplify_path(plan: Plan) -> Iterator[Plan]:
     """`𝒫_R = 𝒫_{R'}` for the plainest R' of the same words and labels: `(a)+`, `((a/b)/c)`, `^(a/b)`, …"""
     if isinstance(plan, Path):
         plain = path(plan.inputs, plan.expr, plan.label)
@@ -36,7 +36,7 @@ def tidy_path(plan: Plan) -> Iterator[Plan]:
             yield plain
 
 
-def drop_trivial_path(plan: Plan) -> Iterator[Plan]:
+def eliminate_trivial_path(plan: Plan) -> Iterator[Plan]:
     """`𝒫_a^d(S_a) = ∪^d(S_a)`"""
     if isinstance(plan, Path) and isinstance(plan.expr, Label):
         yield rename(plan.inputs[0], plan.label)

@@ -10,7 +10,7 @@ from meander.algebra.nodes import Pattern, Plan, Union
 from meander.rewrite.trees import pattern, rename
 
 
-def drop_repeated_inputs(plan: Plan) -> Iterator[Plan]:
+def eliminate_duplicate_inputs(plan: Plan) -> Iterator[Plan]:
     """`⋈_Φ(S, S, T) = ⋈_Φ(S, T)`, where both S are held to the same ends."""
     if isinstance(plan, Pattern):
         atoms = dict.fromkeys(zip(plan.inputs, plan.ends, strict=True))
@@ -18,7 +18,7 @@ def drop_repeated_inputs(plan: Plan) -> Iterator[Plan]:
             yield pattern([inner for inner, _ in atoms], [ends for _, ends in atoms], plan.output, plan.label)
 
 
-def drop_renaming(plan: Plan) -> Iterator[Plan]:
+def eliminate_renaming(plan: Plan) -> Iterator[Plan]:
     """`⋈_Φ(∪^e(S), T) = ⋈_Φ(S, T)`: PATTERN does not look at labels."""
     if isinstance(plan, Pattern):
         inputs = tuple(
@@ -29,7 +29,7 @@ def drop_renaming(plan: Plan) -> Iterator[Plan]:
             yield replace(plan, inputs=inputs)
 
 
-def drop_trivial_pattern(plan: Plan) -> Iterator[Plan]:
+def eliminate_trivial_pattern(plan: Plan) -> Iterator[Plan]:
     """`⋈^{src₁,trg₁,d}(S) = ∪^d(S)`"""
     if isinstance(plan, Pattern) and plan.ends == ((0, 1),) and plan.output == (0, 1):
         yield rename(plan.inputs[0], plan.label)

@@ -8,7 +8,7 @@ from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union
 from meander.rewrite.trees import rename, with_inputs
 
 
-def share_subplans(plan: Plan) -> Iterator[Plan]:
+def share_common_subplans(plan: Plan) -> Iterator[Plan]:
     """`⋈_Φ(S^d, S^e) = ⋈_Φ(S^d, S^d)`: below PATTERN and UNION, which do not look at their inputs' labels, subplans
     that are equal but for their own label take one label. Equal subplans are one node of the dataflow."""
     shared = _Labels(plan).relabelled(plan, seen=True)

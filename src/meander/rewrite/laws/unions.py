@@ -20,7 +20,7 @@ def flatten_union(plan: Plan) -> Iterator[Plan]:
             yield Union(inputs, plan.label)
 
 
-def drop_trivial_union(plan: Plan) -> Iterator[Plan]:
+def eliminate_trivial_union(plan: Plan) -> Iterator[Plan]:
     """`∪^d(S^e) = S^d`, where S is no edge of a stream: those keep the label that they came with."""
     if isinstance(plan, Union) and len(plan.inputs) == 1:
         labelled = plan.inputs[0]

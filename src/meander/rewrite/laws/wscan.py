@@ -8,7 +8,7 @@ from dataclasses import replace
 from meander.algebra.nodes import Filter, Plan, Union, WScan
 
 
-def filter_into_wscan(plan: Plan) -> Iterator[Plan]:
+def pushdown_filter_into_wscan(plan: Plan) -> Iterator[Plan]:
     """`σ_φ(𝒲_T(S)) = 𝒲_T(σ_φ(S))`: what is not wanted is not held for a window's length."""
     if isinstance(plan, Filter) and isinstance(plan.input, WScan):
         condition = plan.input.condition.conjunction(plan.condition)
