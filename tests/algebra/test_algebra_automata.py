@@ -48,7 +48,7 @@ def as_regex(expr: PathExpr, backwards: bool = False) -> str:
             return f"(?:{as_regex(inner, backwards)}){{{low},{'' if high is None else high}}}"
 
 
-def spelt(word) -> str:
+def spelled(word) -> str:
     return "".join(LETTERS[symbol] for symbol in word)
 
 
@@ -94,7 +94,7 @@ def language(expr: PathExpr, longest: int) -> set[str]:
 
 @given(expressions, words)
 def test_an_automaton_accepts_the_words_of_its_expression(expr, word):
-    expected = re.fullmatch(as_regex(expr), spelt(word)) is not None
+    expected = re.fullmatch(as_regex(expr), spelled(word)) is not None
     assert automata.minimal_dfa(expr).accepts(word) == expected
 
 

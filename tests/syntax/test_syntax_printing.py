@@ -57,6 +57,6 @@ def test_an_expression_is_printed_with_parentheses_around_compound_operands_only
     assert expression_text(rule.body[0].expr, lambda label: name_text(label.name)) == text
 
 
-def test_a_label_spelt_like_a_head_is_printed_with_its_stream() -> None:
+def test_a_label_spelled_like_a_head_is_printed_with_its_stream() -> None:
     text = "STREAM s WINDOW 5\nfollows(x, y) <- s.follows(x, z), likes(z, y).\n"
     assert to_datalog(parse(text)) == text

@@ -1,7 +1,7 @@
 """Walking plans and building them: what every law needs and no law says.
 
 The builders give nodes in their plain form: a Path's inputs distinct and numbered by first use, a Pattern's
-variables numbered by first use. A node that a law brings in is labelled by what it means, in the words of its
+variables numbered by first use. A node that a law brings in is labeled by what it means, in the words of its
 inputs (`b/c`, `(a|b)+`), so that equal subplans have equal labels wherever they come from.
 """
 
@@ -46,7 +46,7 @@ def replace_subplan(plan: Plan, old: Plan, new: Plan) -> Plan:
 
 
 def rename(plan: Plan, label: str) -> Plan:
-    """The same tuples, labelled `label`: by the node itself where it can, else by a Union of one input."""
+    """The same tuples, labeled `label`: by the node itself where it can, else by a Union of one input."""
     if plan.label == label:
         return plan
     match plan:
@@ -59,7 +59,7 @@ def rename(plan: Plan, label: str) -> Plan:
 
 
 def path(inputs: Sequence[Plan], expr: PathExpr, label: str | None = None) -> Path:
-    """A Path over those of `inputs` that `expr` names by position; labelled by its expression if not told."""
+    """A Path over those of `inputs` that `expr` names by position; labeled by its expression if not told."""
     position: dict[Plan, int] = {}
     meaning: dict[str, PathExpr] = {}
     for step in labels(normalize(expr)):

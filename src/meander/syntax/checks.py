@@ -1,13 +1,13 @@
-"""What a regular query must keep to, whichever language it was written in.
+"""The rules that every regular query must follow, in either language.
 
 - A head is defined by rules of one arity. That is two, but for `Answer`, and for the only result.
 - Every head variable is bound by the body.
 - Rules are not recursive, and at most `MAX_NESTING` of them build on one another.
-- A path name is used once and differs from every head. It names the path in answers and plans; it is no
-  predicate: a relation to be used elsewhere is given a rule.
-- A rule that says which path is its answer's (`Rule.path`) names an atom of its body with the head's ends.
+- A path name is used once and differs from every head. It names the path in answers and plans; it is not a
+  predicate: a relation that is used elsewhere needs a rule.
+- A rule that returns a path (`Rule.path`) names an atom of its body with the head's ends.
 - A head `v.label` is a label of the view v, so v is not the name of a stream as well. Apart from that a
-  stream's label may be spelt like a head: a bare name is then the head, and the label is written `stream.label`.
+  stream's label may be spelled like a head: a bare name is then the head, and the label is written `stream.label`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from meander.syntax.query import Atom, Label, RegularQuery, Rule, Variable, head
 
 
 def check_query(query: RegularQuery, text: str = "") -> RegularQuery:
-    """The query itself; raises `QueryError`, with the place marked in `text`, where it is not well formed."""
+    """The query itself; raises `QueryError`, with the position marked in `text`, if it is not well formed."""
     for check in (
         _check_streams,
         _check_results,
@@ -58,7 +58,7 @@ def _check_streams(query: RegularQuery, text: str) -> None:
         view, dot, label = rule.head.partition(".")
         if dot and view in seen:
             raise QueryError(
-                f"the head {rule.head} is spelt like a label of the stream {view}",
+                f"the head {rule.head} is spelled like a label of the stream {view}",
                 text=text,
                 span=rule.span,
                 hint=f"a head with a dot is a label of a view: choose a name other than {view}, or write {label}",
@@ -82,9 +82,7 @@ def _check_results(query: RegularQuery, text: str) -> None:
         raise QueryError("a query has one result or several, each named once", text=text)
     for result in query.results:
         if result not in heads:
-            raise QueryError(
-                f"the result {result} is no head", text=text, hint=f"heads are {short_list(heads)}"
-            )
+            raise QueryError(f"unknown result {result}", text=text, hint=f"heads are {short_list(heads)}")
 
 
 def _check_arities(query: RegularQuery, text: str) -> None:
@@ -112,7 +110,7 @@ def _check_arities(query: RegularQuery, text: str) -> None:
             for label in labels_of(atom.expr):
                 if label.stream is None and len(first[label.name].args) != 2:
                     raise QueryError(
-                        f"{label.name} has {_count(len(first[label.name].args), 'argument')}, so it is no edge",
+                        f"{label.name} has {_count(len(first[label.name].args), 'argument')}, so it is not an edge",
                         text=text,
                         span=label.span,
                         hint="only heads with two arguments can be used in a body",
@@ -208,7 +206,8 @@ def check_acyclic(
 ) -> None:
     """Refuse names that use one another in a cycle, or in a chain of more than `MAX_NESTING`.
 
-    `uses` has, for every name, the names that it uses and where. The search is depth first, without recursion.
+    `uses` maps every name to the names that it uses, each with its label in the text.
+    The search is depth first, without recursion.
     """
     depth: dict[str, int] = {}
     for start in uses:

@@ -99,7 +99,7 @@ Statement = SourceClause | Results | Rule
 def parse_datalog(
     text: str, *, unit: str = "s", views: Mapping[str, RegularQuery] | None = None
 ) -> RegularQuery:
-    """The regular query of a Datalog text; raises `QueryError` with the place marked where it is not one."""
+    """The regular query of a Datalog text; raises `QueryError`, with the position marked, if it is not one."""
     statements = _DatalogBuilder(text, unit).build(read(DATALOG, text))
     return _Resolver(text, views or {}).resolve(statements)
 
@@ -248,7 +248,7 @@ class _Resolver:
             return self.label_of(label.stream, label)
         if label.name in self.paths:
             raise self.error(
-                f"{label.name} names a path and is no predicate",
+                f"{label.name} names a path, not a predicate",
                 label.span,
                 f"give the path a rule of its own, {label.name}(x, y) <- …, and leave out the name",
             )
@@ -264,7 +264,7 @@ class _Resolver:
         raise self.error(
             f"{label.name} could be of any of the streams {short_list(self.declared)}",
             label.span,
-            f"say of which: {written}" + (self.nearest(label.name, self.heads) or ""),
+            f"name its stream: {written}" + (self.nearest(label.name, self.heads) or ""),
         )
 
     def label_of(self, source: str, label: Label) -> Label:
@@ -280,17 +280,17 @@ class _Resolver:
         close = difflib.get_close_matches(name, list(known), n=1)
         return f"; did you mean {close[0]}?" if close else ""
 
-    def results(self, found: list[Results], rules: list[Rule]) -> tuple[str, ...]:
-        if not found:
+    def results(self, clauses: list[Results], rules: list[Rule]) -> tuple[str, ...]:
+        if not clauses:
             return (implied_result(rules),)
-        if len(found) > 1:
-            raise self.error("RESULT is given twice", found[1].span, "name all results in one: RESULT a, b")
+        if len(clauses) > 1:
+            raise self.error("RESULT is given twice", clauses[1].span, "name all results in one: RESULT a, b")
         names = []
-        for symbol in found[0].symbols:
+        for symbol in clauses[0].symbols:
             name = str(symbol)
             if name not in self.heads:
                 raise self.error(
-                    f"the result {name} is no head",
+                    f"unknown result {name}",
                     symbol.span,
                     f"heads are {short_list(sorted(self.heads))}{self.nearest(name, self.heads)}",
                 )

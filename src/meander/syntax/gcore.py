@@ -10,15 +10,15 @@ becomes
     notify(u, m) <- RL*(u, v) as p, posts(v, m).
     Answer(u, m) <- notify(u, m).
 
-- A CONSTRUCT that makes one kind of edge gives its head and an `Answer` over it. One that makes several, or
+- A CONSTRUCT of one kind of edge becomes its head and an `Answer` over it. One of several kinds, or of
   paths, has them all as results: a rule for each element, elements of one label in union.
-- A constructed path `(u)-/@p:because/->(v)` is a rule over the whole MATCH that says which atom is its path.
+- A constructed path `(u)-/@p:because/->(v)` is a rule over the whole MATCH that names the atom of its path.
 - A PATH clause is a rule for each stream or view that it is used on, as its labels are those of the MATCH.
 - WHERE unifies variables; the one that comes first in the text stays. A variable that equals a vertex is
-  replaced by it. Where it is needed as the end of an element it stays, and is bound by the empty path from that
+  replaced by it. If it is the end of an element it stays, and is bound by the empty path from that
   vertex: `follows{0}("alice", u)`.
-- OPTIONAL blocks are alternatives, each together with the mandatory part of its MATCH. Where two variables
-  connect a MATCH with all else they become the rules of one head over these two; otherwise each element has a rule
+- OPTIONAL blocks are alternatives, each together with the mandatory part of its MATCH. If two variables
+  connect a MATCH with the rest they become the rules of one head over these two; otherwise each element has a rule
   for each choice of alternatives.
 - A view's labels are heads `view.label`. A text that ends with a view has that view's labels as results.
 """
@@ -37,7 +37,7 @@ from meander.syntax.query import Atom, Label, RegularQuery, Rule
 def parse_gcore(
     text: str, *, unit: str = "s", views: Mapping[str, RegularQuery] | None = None
 ) -> RegularQuery:
-    """The regular query of a G-CORE text; raises `QueryError` with the place marked where it is not one."""
+    """The regular query of a G-CORE text; raises `QueryError`, with the position marked, if it is not one."""
     queries = parse_tree(text, unit)
     scope = Scope(text, views or {})
     _check_order(queries, scope)
@@ -52,11 +52,11 @@ def parse_gcore(
 
 
 def _check_order(queries: Sequence[GcoreQuery], scope: Scope) -> None:
-    """Views, then one query or none. The names of all views and made labels are taken from the start."""
+    """Views, then one query or none. The names of all views and constructed labels are reserved from the start."""
     for query, following in zip(queries, [*queries[1:], None], strict=True):
         if query.view is None and following is not None:
             raise scope.error(
-                "the text goes on after its query",
+                "the text continues after its query",
                 following.span,
                 "one text is one query; what comes before it is GRAPH VIEW name AS (…)",
             )
@@ -66,7 +66,7 @@ def _check_order(queries: Sequence[GcoreQuery], scope: Scope) -> None:
 
 
 def _heads(query: GcoreQuery, scope: Scope) -> dict[str, str]:
-    """The head of each label that the query makes."""
+    """The head of each label that the query constructs."""
     view = query.view
     if view is not None and view.value in scope.sources.view_labels:
         raise scope.error(f"there is a view {view.value} already", view.span, "give each view its own name")

@@ -1,4 +1,4 @@
-"""One CONSTRUCT … MATCH … of a G-CORE text to rules; what becomes of each part is told in `meander.syntax.gcore`."""
+"""One CONSTRUCT … MATCH … of a G-CORE text to rules; `meander.syntax.gcore` describes the translation of each part."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MAX_RULES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A MATCH as atoms: what is mandatory, and the alternatives."""
+    """The atoms of a MATCH: the mandatory ones, and the alternatives."""
 
     mandatory: tuple[Atom, ...]
     alternatives: tuple[tuple[Atom, ...], ...]
@@ -67,7 +67,7 @@ class QueryTranslator:
         self.heads = heads
         self.clauses: dict[str, PathClause] = {}
         self.clause_heads: dict[tuple[str, str], str] = {}
-        self.made_paths = {element.path.name for element in query.elements if element.path is not None}
+        self.constructed_paths = {element.path.name for element in query.elements if element.path is not None}
         self.named_paths: set[str] = set()
         self.anonymous: dict[int, str] = {}
         written = {node.variable.name for node in _nodes(query) if node.variable is not None}
@@ -210,13 +210,13 @@ class QueryTranslator:
         return tuple(atoms)
 
     def variable(self, node: VertexPattern) -> Variable:
-        """The node's variable, or one of its own."""
+        """The vertex's variable; an anonymous vertex gets a fresh one."""
         if node.variable is not None:
             return node.variable
-        place = node.span.start
-        if place not in self.anonymous:
-            self.anonymous[place] = next(self.anonymous_names)
-        return Variable(self.anonymous[place], node.span)
+        offset = node.span.start
+        if offset not in self.anonymous:
+            self.anonymous[offset] = next(self.anonymous_names)
+        return Variable(self.anonymous[offset], node.span)
 
     def bodies(
         self, blocks: Sequence[_Block], equalities: Equalities, needed: set[str]
@@ -255,16 +255,16 @@ class QueryTranslator:
     def united(
         self, variants: Sequence[tuple[Atom, ...]], equalities: Equalities, outside: set[str]
     ) -> tuple[tuple[Atom, ...], ...]:
-        """Variants as one atom over a head of their own, where the same two variables join them to the rest."""
+        """Variants as one atom over a new head, if the same two variables join them to the rest."""
         joined = [
             [name for name in dict.fromkeys(_variables_of(variant, equalities)) if name in outside]
             for variant in variants
         ]
         names = {atom.name for variant in variants for atom in variant}
         if (
-            any(set(found) != set(joined[0]) for found in joined)
+            any(set(variables) != set(joined[0]) for variables in joined)
             or len(joined[0]) != 2
-            or names & self.made_paths
+            or names & self.constructed_paths
         ):
             return tuple(variants)
         ends = (Variable(joined[0][0]), Variable(joined[0][1]))
@@ -281,7 +281,7 @@ class QueryTranslator:
                 raise self.scope.error(
                     "CONSTRUCT connects variables of MATCH",
                     node.span,
-                    'name a variable; WHERE can say which vertex it is: WHERE (u) = "alice"',
+                    'name a variable; WHERE can bind it to a vertex: WHERE (u) = "alice"',
                 )
         return (self.variable(element.src), self.variable(element.trg))
 
@@ -292,7 +292,7 @@ class QueryTranslator:
         bodies: Sequence[tuple[Atom, ...]],
         equalities: Equalities,
     ) -> None:
-        """Every alternative must bind what the element is made of."""
+        """Every alternative must bind the ends and the path of the element."""
         for variable in args:
             name = equalities.variable(variable).name
             bound = [name in set(_variables_of(body, equalities)) for body in bodies]
@@ -323,13 +323,13 @@ class QueryTranslator:
         span: Span | None,
         path: str | None = None,
     ) -> None:
-        """Add the rule with variables unified, vertices put in, and path names made unique in the query."""
+        """Add the rule with variables unified, vertices inserted, and path names unique in the query."""
         if len(self.scope.rules) >= MAX_RULES:
             raise self.scope.error(
                 f"the query needs more than {MAX_RULES:,} rules", span, "use PATH clauses on fewer streams"
             )
         args = tuple(equalities.variable(variable) for variable in args)
-        kept = {variable.name for variable in args}
+        head_variables = {variable.name for variable in args}
 
         def placed(term: Term) -> Term:
             if isinstance(term, Constant):
@@ -337,13 +337,15 @@ class QueryTranslator:
             variable = equalities.variable(term)
             constant = equalities.constant(variable.name)
             return (
-                variable if constant is None or variable.name in kept else replace(constant, span=term.span)
+                variable
+                if constant is None or variable.name in head_variables
+                else replace(constant, span=term.span)
             )
 
         atoms = []
         path_name = None
         for atom in body:
-            name = self.path_name(atom.name, made=atom.name == path)
+            name = self.path_name(atom.name, constructed=atom.name == path)
             if atom.name is not None and atom.name == path:
                 path_name = name
             atoms.append(replace(atom, src=placed(atom.src), trg=placed(atom.trg), name=name))
@@ -354,9 +356,9 @@ class QueryTranslator:
                 atoms.append(Atom(_no_step(binding.expr), constant, Variable(name), None, binding.span))
         self.scope.rules.append(Rule(head, args, tuple(atoms), path_name, span))
 
-    def path_name(self, name: str | None, *, made: bool) -> str | None:
-        """The name of a path in a rule. Of several rules over one path, the one that hands it out has its name."""
-        if name is None or (not made and (name in self.made_paths or name in self.named_paths)):
+    def path_name(self, name: str | None, *, constructed: bool) -> str | None:
+        """The name of a path in a rule. Of several rules over one path, the one that returns it has its name."""
+        if name is None or (not constructed and (name in self.constructed_paths or name in self.named_paths)):
             return None
         self.named_paths.add(name)
         return self.scope.fresh(name)

@@ -1,4 +1,4 @@
-"""G-CORE, first half: text to abstract syntax tree, which says what was written and nothing about what it means.
+"""G-CORE, first half: text to abstract syntax tree. What it means is left to `gcore_rules`.
 
 In the expressions of this tree a `Label` has no stream yet: `stream` is None for `:a`, whose stream is the one
 that its MATCH is ON, and `REFERENCE` for `~Name`, a PATH clause.
@@ -88,12 +88,12 @@ GCORE = Language(
         "$END": "the end of the query",
     },
     hints=(
-        ("EQUAL", "COLON", "vertices have no labels: write (u), and say with edges what u is"),
+        ("EQUAL", "COLON", "vertices have no labels: write (u), and describe u by its edges"),
         ("TILDE", "NAME", "a label begins with a colon, a PATH clause with a tilde: :follows, ~RL"),
         ("TILDE", "MINUS", "an expression ends with >: -/p<:follows*>/->"),
         ("COLON", "NAME", "an edge has a label and no variable: -[:likes]->"),
         ("COLON", "", "an edge has a label: -[:likes]->"),
-        ("AT", "", "a constructed path is one that MATCH found: -/@p:label/->, where MATCH has -/p<…>/->"),
+        ("AT", "", "a constructed path is one of MATCH's paths: -/@p:label/->, if MATCH has -/p<…>/->"),
         ("LESSTHAN", "COLON", "the expression of a path stands in angle brackets: -/<:follows*>/->"),
         ("LESSTHAN", "AT", "only CONSTRUCT has -/@p:label/->; in MATCH, a path is -/p<:follows*>/->"),
         ("ON", "", "a MATCH ends with its stream: ON social WINDOW(24h) SLIDE(1h)"),
@@ -114,7 +114,7 @@ class VertexPattern:
 
 @dataclass(frozen=True, slots=True)
 class StepPattern:
-    """`-[:label]->` or `-/p<expression>/->`; `backwards` where the arrow points to the left."""
+    """`-[:label]->` or `-/p<expression>/->`; `backwards` if the arrow points to the left."""
 
     expression: Expression
     variable: Variable | None
@@ -179,7 +179,7 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class GcoreQuery:
-    """PATH clauses, CONSTRUCT, MATCHes and WHERE; `view` where it stands in a GRAPH VIEW."""
+    """PATH clauses, CONSTRUCT, MATCHes and WHERE; `view` is the name of a GRAPH VIEW, None for a query."""
 
     paths: tuple[PathClause, ...]
     elements: tuple[Element, ...]
@@ -221,7 +221,7 @@ class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
 
     @v_args(meta=True)
     def construct(self, meta: Meta, parts: list[list[Element]]) -> tuple[Element, ...]:
-        elements = tuple(element for made in parts[1:] for element in made)
+        elements = tuple(element for chain in parts[1:] for element in chain)
         if not elements:
             raise self.error(
                 "CONSTRUCT makes neither an edge nor a path",
@@ -290,14 +290,14 @@ class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
         return StepPattern(expression, variable, True, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def made_path(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
+    def constructed_path(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
         return ConstructedPath(Label(label.value, None, label.span), variable, False, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def made_path_back(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
+    def constructed_path_back(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
         return ConstructedPath(Label(label.value, None, label.span), variable, True, span_of(meta))
 
-    def made(self, parts: list[VertexPattern | StepPattern | ConstructedPath]) -> list[Element]:
+    def constructed(self, parts: list[VertexPattern | StepPattern | ConstructedPath]) -> list[Element]:
         elements = []
         for left, step, right in zip(parts[:-2:2], parts[1:-1:2], parts[2::2], strict=True):
             assert isinstance(left, VertexPattern)

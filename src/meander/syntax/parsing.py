@@ -1,8 +1,8 @@
-"""Text to tree, for both languages: one driver around Lark, and its complaints in words a person can use.
+"""Text to syntax tree, for both languages: one driver around Lark, and its errors in words that help.
 
 The parser is LALR(1) with a contextual lexer: linear in the text, without recursion, and at every point it
-knows which terminals could come next. So an error can say what would be accepted, and whether a word that
-does not fit is a misspelt keyword. A text has bounds (`MAX_CHARACTERS`, `MAX_NESTING`, `MAX_STEPS`), so that
+knows which terminals could come next. So an error can list what would be accepted, and recognize a
+misspelled keyword. The size of a text is bounded (`MAX_CHARACTERS`, `MAX_NESTING`, `MAX_STEPS`), so that
 none takes more than a moment to be read or refused.
 """
 
@@ -31,10 +31,10 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 class Language:
     """A grammar file and the words for its terminals.
 
-    `form` is an example for hints. `phrases` maps the name of a terminal to what an error calls it, in the
+    `form` is an example for hints. `phrases` maps the name of a terminal to its description in errors, in the
     order in which they are listed; `keywords` maps those that are words to their spelling. `hints` are
-    triples (a terminal that would be accepted, the one that came instead or "" for any, what to say); the
-    first that fits is said.
+    triples (a terminal that would be accepted, the one that came instead or "" for any, the hint); the
+    first that fits is given.
     """
 
     name: str
@@ -56,7 +56,7 @@ def _parser(language: Language) -> Lark:
 
 
 def read(language: Language, text: str) -> Tree[Token]:
-    """The text's syntax tree; raises `QueryError` where the text is not of the language."""
+    """The text's syntax tree; raises `QueryError` if the text is not in the language."""
     check_characters(text)
     if not blank_out(text).strip():
         raise QueryError("the query is empty", hint=f"a {language.name} query reads {language.form}")
@@ -73,21 +73,21 @@ def check_characters(text: str) -> None:
             f"the query has {len(text):,} characters; the most is {MAX_CHARACTERS:,}",
             hint="is this the query, and not the data? Streams are named in a query, not written into it",
         )
-    found = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", text)
-    if found:
-        code = ord(found.group())
+    control = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", text)
+    if control:
+        code = ord(control.group())
         what = "a NUL character" if code == 0 else f"the character U+{code:04X}"
         raise QueryError(
             f"{what} cannot stand in a query",
             text=text,
-            span=Span(found.start(), found.end()),
+            span=Span(control.start(), control.end()),
             hint="a query is plain text in UTF-8; in a quoted vertex, write \\uXXXX",
         )
 
 
 def blank_out(text: str) -> str:
     """The text with comments blanked and quotations filled with `_`: the same length, only its own structure."""
-    return _SKIPPED.sub(lambda found: (" " if found[0][0] in "%#" else "_") * len(found[0]), text)
+    return _SKIPPED.sub(lambda match: (" " if match[0][0] in "%#" else "_") * len(match[0]), text)
 
 
 def parse_int(token: Token, text: str, what: str, limit: int, hint: str) -> int:
@@ -102,15 +102,15 @@ def parse_int(token: Token, text: str, what: str, limit: int, hint: str) -> int:
     return int(token)
 
 
-def span_of(place: Any) -> Span:
+def span_of(located: Any) -> Span:
     """The span of a token, or of a tree's or rule's `Meta`."""
-    start = getattr(place, "start_pos", None)
-    end = getattr(place, "end_pos", None)
+    start = getattr(located, "start_pos", None)
+    end = getattr(located, "end_pos", None)
     return Span(start or 0, end or start or 0)
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Complaints
+# Errors
 
 
 def _explain(language: Language, text: str, error: UnexpectedInput) -> QueryError:
@@ -122,7 +122,7 @@ def _explain(language: Language, text: str, error: UnexpectedInput) -> QueryErro
 
 
 class _Progress:
-    """How far the parser came: the tokens that it took, and what it would have taken next."""
+    """The tokens that the parser accepted, and the terminals that it would have accepted next."""
 
     def __init__(self, language: Language, text: str) -> None:
         self.language = language
@@ -131,11 +131,11 @@ class _Progress:
         self.accepted = self._feed(None)
 
     def accepted_instead_of_last(self) -> set[str]:
-        """The terminals that could have stood in the place of the last token."""
+        """The terminals that it would have accepted instead of the last token."""
         return self._feed(self.tokens[-1].start_pos)
 
     def phrases(self, terminals: set[str]) -> tuple[str, ...]:
-        """What to call the terminals in a message."""
+        """The terminals as a message describes them."""
         return tuple(
             dict.fromkeys(phrase for name, phrase in self.language.phrases.items() if name in terminals)
         )
@@ -157,45 +157,45 @@ def _explain_token(progress: _Progress, token: Token) -> QueryError:
     text = progress.text
     at_end = token.type == "$END"
     end = len(text.rstrip())
-    where = Span(end, end) if at_end else span_of(token)
-    misspelt = _misspelt_keyword(progress, token)
-    if misspelt is not None:
-        return misspelt
-    opening = _open_bracket(text, where.start)
+    span = Span(end, end) if at_end else span_of(token)
+    misspelled = _misspelled_keyword(progress, token)
+    if misspelled is not None:
+        return misspelled
+    opening = _open_bracket(text, span.start)
     if opening is not None and not opening.closed:
-        bracket = text[opening.place]
+        bracket = text[opening.offset]
         return QueryError(
             f"this {bracket} is never closed",
             text=text,
-            span=Span(opening.place, opening.place + 1),
+            span=Span(opening.offset, opening.offset + 1),
             hint=f"add the missing {_CLOSING[bracket]}, before {'the end' if at_end else _shorten(token)} or earlier",
         )
     if opening is None and token in _CLOSING.values():
-        return QueryError(f"this {token} closes nothing", text=text, span=where, hint="take it out")
+        return QueryError(f"this {token} closes nothing", text=text, span=span, hint="remove it")
     return QueryError(
         "the query ends too early" if at_end else f"{_shorten(token)} does not fit here",
         text=text,
-        span=where,
+        span=span,
         accepted=progress.phrases(progress.accepted),
         hint=_hint(progress, token),
     )
 
 
-def _explain_character(progress: _Progress, place: int) -> QueryError:
+def _explain_character(progress: _Progress, offset: int) -> QueryError:
     text = progress.text
-    character = text[place]
+    character = text[offset]
     if character in "\"'`":
-        line_end = text.find("\n", place)
+        line_end = text.find("\n", offset)
         return QueryError(
             f"this quotation ({character}) is never closed",
             text=text,
-            span=Span(place, line_end if line_end >= 0 else len(text)),
+            span=Span(offset, line_end if line_end >= 0 else len(text)),
             hint=f"a quotation ends on its own line, with the {character} that it began with",
         )
     return QueryError(
         f"the character {character} does not fit here",
         text=text,
-        span=Span(place, place + 1),
+        span=Span(offset, offset + 1),
         accepted=progress.phrases(progress.accepted),
         hint=_CHARACTER_HINTS.get(
             character, f"a {progress.language.name} query reads {progress.language.form}"
@@ -210,13 +210,13 @@ _CHARACTER_HINTS = {
     ";": "a rule ends with a full stop",
     "!": "a regular query has no negation",
     "=": "equal terms have one name: write the same variable, or the vertex, in both places",
-    "-": "a label that is no identifier stands in backquotes: `has-tag`",
+    "-": "a label that is not an identifier stands in backquotes: `has-tag`",
     ".": 'vertices have no properties: compare them as they are, (u) = "alice"',
 }
 
 
-def _misspelt_keyword(progress: _Progress, token: Token) -> QueryError | None:
-    """An error for a word that is almost a keyword, at a place where that keyword could stand.
+def _misspelled_keyword(progress: _Progress, token: Token) -> QueryError | None:
+    """An error for a word that is almost a keyword, if that keyword would be accepted there.
 
     The word is the token that does not fit, or the one before it: `STREAM s WINDWO 24h` reads WINDWO as
     the head of a rule and stumbles over 24h, `WINDOW 24 SLIED 1` reads SLIED as a unit and stumbles over 1.
@@ -251,22 +251,22 @@ def _misspelt_keyword(progress: _Progress, token: Token) -> QueryError | None:
 
 
 class _Bracket(NamedTuple):
-    place: int
+    offset: int
     closed: bool
 
 
-def _open_bracket(text: str, place: int) -> _Bracket | None:
-    """The innermost bracket that is open at `place`, and whether anything in the whole text closes it."""
+def _open_bracket(text: str, offset: int) -> _Bracket | None:
+    """The innermost bracket that is open at `offset`, and whether anything in the whole text closes it."""
     still_open: list[int] = []
     innermost: int | None = None
     reached = False
-    for found in re.finditer(r"[()\[\]{}]|$", blank_out(text)):
-        if not reached and (found.start() >= place or not found[0]):
+    for bracket in re.finditer(r"[()\[\]{}]|$", blank_out(text)):
+        if not reached and (bracket.start() >= offset or not bracket[0]):
             reached = True
             innermost = still_open[-1] if still_open else None
-        if found[0] in _CLOSING:
-            still_open.append(found.start())
-        elif still_open and _CLOSING[text[still_open[-1]]] == found[0]:
+        if bracket[0] in _CLOSING:
+            still_open.append(bracket.start())
+        elif still_open and _CLOSING[text[still_open[-1]]] == bracket[0]:
             still_open.pop()
     return None if innermost is None else _Bracket(innermost, innermost not in still_open)
 
@@ -276,7 +276,7 @@ def _hint(progress: _Progress, token: Token) -> str:
         if wanted in progress.accepted and came in ("", token.type):
             return hint
     if token.upper() in progress.language.keywords.values():
-        return f"{token.upper()} is a keyword; a name that is spelt so stands in backquotes"
+        return f"{token.upper()} is a keyword; a name with that spelling stands in backquotes"
     return f"a {progress.language.name} query reads {progress.language.form}"
 
 

@@ -59,7 +59,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`e{low,high}`; `high` None means without bound. `*` is {0,}, `+` is {1,}, `?` is {0,1}."""
+    """`e{low,high}`; `high` is None if there is no bound. `*` is {0,}, `+` is {1,}, `?` is {0,1}."""
 
     expr: PathExpr
     low: int
@@ -183,5 +183,5 @@ def heads_of(query: RegularQuery) -> tuple[str, ...]:
 
 
 def implied_result(rules: Sequence[Rule]) -> str:
-    """The result of rules that name none: `Answer`, or the head of the last rule where no head is `Answer`."""
+    """The result of rules that name none: `Answer`, or the head of the last rule if no head is `Answer`."""
     return "Answer" if any(rule.head == "Answer" for rule in rules) else rules[-1].head

@@ -11,7 +11,7 @@ from meander.rewrite.trees import rename, with_inputs
 def share_common_subplans(plan: Plan) -> Iterator[Plan]:
     """`⋈_Φ(S^d, S^e) = ⋈_Φ(S^d, S^d)`: below PATTERN and UNION, which do not look at their inputs' labels, subplans
     that are equal but for their own label take one label. Equal subplans are one node of the dataflow."""
-    shared = _Labels(plan).relabelled(plan, seen=True)
+    shared = _Labels(plan).relabeled(plan, seen=True)
     if shared is not plan and shared != plan:
         yield shared
 
@@ -39,9 +39,9 @@ class _Labels:
                     ranked[nameless] = min(rank, ranked.get(nameless, rank))
         self.names = {node: label for node, (_, label) in ranked.items()}
 
-    def relabelled(self, plan: Plan, seen: bool) -> Plan:
+    def relabeled(self, plan: Plan, seen: bool) -> Plan:
         if (plan, seen) not in self.done:
-            inputs = tuple(self.relabelled(inner, _inputs_are_seen(plan, seen)) for inner in plan.inputs)
+            inputs = tuple(self.relabeled(inner, _inputs_are_seen(plan, seen)) for inner in plan.inputs)
             current = with_inputs(plan, inputs)
             if not seen and isinstance(plan, Union | Pattern | Path):
                 current = rename(current, self.names[rename(plan, "")])

@@ -23,10 +23,10 @@ def flatten_union(plan: Plan) -> Iterator[Plan]:
 def eliminate_trivial_union(plan: Plan) -> Iterator[Plan]:
     """`∪^d(S^e) = S^d`, where S is no edge of a stream: those keep the label that they came with."""
     if isinstance(plan, Union) and len(plan.inputs) == 1:
-        labelled = plan.inputs[0]
-        while isinstance(labelled, Filter):
-            labelled = labelled.input
-        if labelled.label == plan.label or not isinstance(labelled, WScan):
+        labeled = plan.inputs[0]
+        while isinstance(labeled, Filter):
+            labeled = labeled.input
+        if labeled.label == plan.label or not isinstance(labeled, WScan):
             yield rename(plan.inputs[0], plan.label)
 
 
