@@ -48,7 +48,7 @@ def test_the_trace_says_which_law_did_what_where() -> None:
     plan = read("⋈[D: x z](σ[src=1](∪[E](a, 𝒫[P: 0+](b)))(x, y), c(y, z))")
     simple, trace = simplify(plan)
     assert write(simple) == "⋈[D: v0 v2](∪[E](a[src=1], σ[src=1](𝒫[P: 0+](b)))(v0, v1), c(v1, v2))"
-    assert [(firing.law, firing.place) for firing in trace] == [
+    assert [(firing.law, firing.position) for firing in trace] == [
         ("pushdown_filter_into_union", (0,)),
         ("pushdown_filter_into_wscan", (0, 0)),
     ]
@@ -117,7 +117,7 @@ def test_a_law_that_undoes_itself_is_named_alone() -> None:
 
 
 def test_a_law_that_goes_on_for_ever_is_named() -> None:
-    with pytest.raises(UnsettledError, match=r"widen \(still going on after \d+ steps\)"):
+    with pytest.raises(UnsettledError, match=r"widen \(not settled after \d+ steps\)"):
         simplify(read("𝒫[P: 0+](a)"), laws=(*NORMALIZING, widen))
 
 

@@ -1,8 +1,8 @@
-"""The one way to print a plan: in the paper's notation, or as a tree for the terminal.
+"""A plan as text: in the paper's notation, or as a tree for the terminal.
 
-Both speak of a pattern's vertices by their first place: `trg1` is the target of the first input. A path's
-expression shows the labels of its inputs. Where a plan reads several streams, scanned labels carry the name
-of theirs.
+Both name a pattern's vertices by their first column: `trg1` is the target of the first input. A path's
+expression shows the labels of its inputs. If a plan reads several streams, scanned labels are qualified by the
+name of theirs.
 """
 
 from __future__ import annotations
@@ -33,20 +33,22 @@ Ends = tuple[tuple[int, int], ...]
 
 
 def positions(ends: Ends) -> list[str]:
-    """The first place of each variable of a pattern: `src1`, `trg1`, …"""
+    """The first column of each variable of a pattern: `src1`, `trg1`, …"""
     first: dict[int, str] = {}
-    for variable, place in _places(ends):
-        first.setdefault(variable, place)
+    for variable, column in _columns(ends):
+        first.setdefault(variable, column)
     return [first[variable] for variable in range(len(first))]
 
 
 def equalities(ends: Ends) -> list[str]:
-    """What a pattern asks of its inputs' end points, each later place tied to the variable's first."""
+    """The join conditions of a pattern: each later column of a variable equals its first."""
     first = positions(ends)
-    return [f"{first[variable]} = {place}" for variable, place in _places(ends) if first[variable] != place]
+    return [
+        f"{first[variable]} = {column}" for variable, column in _columns(ends) if first[variable] != column
+    ]
 
 
-def _places(ends: Ends) -> Iterator[tuple[int, str]]:
+def _columns(ends: Ends) -> Iterator[tuple[int, str]]:
     for number, (src, trg) in enumerate(ends, start=1):
         yield src, f"src{number}"
         yield trg, f"trg{number}"
@@ -63,7 +65,7 @@ def conditions(condition: Condition) -> list[str]:
 
 
 def path_expression(path: Path, scans: Callable[[WScan], str] = lambda scan: scan.label) -> str:
-    """The expression of a path with its inputs' labels; `scans` says how a scanned label is written."""
+    """The expression of a path with its inputs' labels; `scans` writes a scanned label."""
 
     def name(label: Label) -> str:
         return _called(path.inputs[int(label.name)], scans)
@@ -81,7 +83,7 @@ def _called(plan: Plan, scans: Callable[[WScan], str]) -> str:
 
 
 def _scan_name(plan: Plan) -> Callable[[WScan], str]:
-    """How `plan` writes the label of a scan: with its stream where there are several."""
+    """How `plan` writes the label of a scan: qualified by its stream if there are several."""
     streams = {node.stream for node in walk(plan) if isinstance(node, WScan)}
     if len(streams) < 2:
         return lambda scan: scan.label
@@ -94,7 +96,7 @@ def _scan_name(plan: Plan) -> Callable[[WScan], str]:
 
 def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
     """The plan on one line, as in the paper: `⋈_{trg1 = src2}^{src1, trg2, d}(𝒲_24(S_a), 𝒲_24(S_b))`;
-    `duration` says how windows and slides are written."""
+    `duration` writes windows and slides."""
     scans = _scan_name(plan)
 
     def write(node: Plan) -> str:
@@ -113,8 +115,8 @@ def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
             case Union(_, label):
                 head = f"{sign}^{{{label}}}"
             case Pattern(_, _, output, label):
-                first, asked = positions(node.ends), equalities(node.ends)
-                below = f"_{{{_all(asked)}}}" if asked else ""
+                first, joined = positions(node.ends), equalities(node.ends)
+                below = f"_{{{_all(joined)}}}" if joined else ""
                 head = f"{sign}{below}^{{{', '.join([*(first[variable] for variable in output), label])}}}"
             case Path(_, _, label):
                 head = f"{sign}_{{{path_expression(node, scans)}}}^{{{label}}}"
@@ -132,7 +134,7 @@ def describe(
     scans: Callable[[WScan], str] = lambda scan: scan.label,
     duration: Callable[[int], str] = str,
 ) -> tuple[str, str]:
-    """A node in two short parts: its label with what it hands out, and what it asks for."""
+    """A node in two short parts: its label with its output columns, and its conditions."""
     match plan:
         case WScan(stream, _, window, slide, condition):
             slides = [f"slide {duration(slide)}"] if slide != 1 else []
@@ -145,22 +147,22 @@ def describe(
             return label, ""
         case Pattern(_, _, output, label):
             first = positions(plan.ends)
-            handed = ", ".join(first[variable] for variable in output)
-            return f"{label}({handed})", _all(equalities(plan.ends))
+            columns = ", ".join(first[variable] for variable in output)
+            return f"{label}({columns})", _all(equalities(plan.ends))
         case Path(_, _, label):
             return label, path_expression(plan, scans)
 
 
 def tree(plan: Plan, duration: Callable[[int], str] = str) -> str:
-    """The plan as an indented tree, a line for each node; what is shared is numbered and printed once.
-    `duration` says how windows and slides are written."""
+    """The plan as an indented tree, a line for each node; shared subplans are numbered and printed once.
+    `duration` writes windows and slides."""
     scans = _scan_name(plan)
     uses = Counter(inner for node in walk(plan) for inner in node.inputs)
     numbers: dict[Plan, int] = {}
     lines: list[str] = []
 
     def write(node: Plan, before: str, below: str) -> None:
-        label, asked = describe(node, scans, duration)
+        label, condition = describe(node, scans, duration)
         if node in numbers:
             lines.append(f"{before}#{numbers[node]} {label}, as above")
             return
@@ -168,9 +170,9 @@ def tree(plan: Plan, duration: Callable[[int], str] = str) -> str:
         if uses[node] > 1:
             numbers[node] = len(numbers) + 1
             mark = f"#{numbers[node]} "
-        lines.append(f"{before}{mark}{symbol(node)} {label}{'  ' if asked else ''}{asked}")
-        for place, inner in enumerate(node.inputs, start=1):
-            last = place == len(node.inputs)
+        lines.append(f"{before}{mark}{symbol(node)} {label}{'  ' if condition else ''}{condition}")
+        for number, inner in enumerate(node.inputs, start=1):
+            last = number == len(node.inputs)
             write(inner, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
 
     write(plan, "", "")

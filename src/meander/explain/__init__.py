@@ -1,7 +1,7 @@
 """What will run for a query: the query itself, the chosen plan, the state that it will hold, and warnings about
-queries that are legal but hardly meant.
+queries that are legal but probably unintended.
 
-How the plan came about is shown stage by stage: `query`, `logical`, `plans`, `physical`, or `all` of them.
+The way from the query to its plan is shown stage by stage: `query`, `logical`, `plans`, `physical`, or `all` of them.
 """
 
 from __future__ import annotations

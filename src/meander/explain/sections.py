@@ -1,4 +1,4 @@
-"""An explanation is a list of sections: a title and lines of plain text, whoever prints them."""
+"""An explanation is a list of sections, each a title and lines of plain text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Section:
 
 
 def as_text(sections: Iterable[Section]) -> str:
-    """Sections one below the other: titles at the margin, what belongs to them indented by two."""
+    """Sections one below the other: titles at the margin, their text indented by two."""
     return "\n\n".join(_section_text(section) for section in sections) + "\n"
 
 

@@ -1,7 +1,6 @@
-"""Queries that are legal and hardly meant.
+"""Warnings about queries that are legal but probably unintended.
 
-A warning names what is odd and what it costs. It never stops a query: whether it was meant is for the person
-who wrote it to say.
+A warning names the oddity and its cost. It never stops a query.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from meander.syntax.printing import and_list, atom_text, name_text
 from meander.syntax.query import Atom, RegularQuery, Rule, Variable, labels_of
 
 WILDCARDS = ("_", "*")
-HARDLY_A_BOUND = "3650d"
-"""A window from here on is taken for one that was meant to have no bound."""
+UNBOUNDED_WINDOW = "3650d"
+"""A window of at least this length is taken to be meant as unbounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWarning:
-    """What is odd about a query, and where in its text; `span` is None for parts that come from a view."""
+    """An oddity of a query, and its position in the text; `span` is None for parts that come from a view."""
 
     message: str
     span: Span | None = None
 
     def show(self, text: str) -> str:
-        """The message with the place marked under the query's text."""
+        """The message with the position marked under the query's text."""
         return f"{self.message}\n{mark(text, self.span)}" if self.span is not None else self.message
 
 
@@ -38,11 +37,11 @@ def warnings_of(query: RegularQuery, unit: str = "s") -> list[QueryWarning]:
 
 def endless_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A window so long that it bounds nothing."""
-    longest = parse_duration(HARDLY_A_BOUND, unit)
+    longest = parse_duration(UNBOUNDED_WINDOW, unit)
     for stream in query.streams:
         if stream.window >= longest:
             yield QueryWarning(
-                f"the window of {stream.name} is {format_duration(stream.window, unit)}: hardly any edge will "
+                f"the window of {stream.name} is {format_duration(stream.window, unit)}: almost no edge will "
                 "expire, and the state grows with the stream",
                 stream.span,
             )
@@ -93,7 +92,7 @@ def unread_rule(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
             needed.add(head)
             pending += [used for rule in query.rules if rule.head == head for used in _heads_read(rule)]
     for rule in query.rules:
-        # A view brings all its rules along; which of them a query reads is no mistake of it.
+        # All rules of a view are part of the query; not reading some of them is not a mistake.
         if rule.head not in needed and rule.span is not None:
             yield QueryWarning(
                 f"{rule.head} is read by nothing: the result is {and_list(query.results)}, and does not build on it",
@@ -105,7 +104,7 @@ def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[QueryWarni
     """A label that is written as if it stood for all labels."""
     labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
     for name in WILDCARDS:
-        label = next((one for one in labels if one.name == name and one.stream is not None), None)
+        label = next((label for label in labels if label.name == name and label.stream is not None), None)
         if label is not None:
             yield QueryWarning(
                 f"{name} is a label like any other, not a wildcard: it matches edges whose label is {name}; "
@@ -125,7 +124,7 @@ WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[QueryWarning]], ...] = (
 
 
 def _connected(rule: Rule) -> list[list[Atom]]:
-    """The atoms of a body in groups that share variables. An atom between two constants is a group of none: it
+    """The atoms of a body in groups that share variables. An atom between two constants is in no group: it
     holds or it does not, and multiplies nothing."""
     groups: list[tuple[set[str], list[Atom]]] = []
     for atom in rule.body:

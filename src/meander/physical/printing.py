@@ -1,5 +1,5 @@
-"""A physical plan as text: a tree from the results down to the scans, or a line for each operator in the order in
-which a batch passes through them, with the indexes that it has and the operators that read it."""
+"""A physical plan as text: a tree from the results down to the scans, or one line per operator in the order in
+which a batch passes through them, with its indexes and its readers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from meander.syntax.printing import and_list, term_text
 from meander.syntax.query import Constant
 
 AUTO_PATH_OPERATOR = "s-path or closure, switched at run time by estimated cost"
-"""What `--path-operator auto` comes to."""
+"""The description of `--path-operator auto`."""
 
 KINDS = {
     "WSCAN": "reads the edges of one label; an edge expires when it leaves the window",
-    "RECEIVE": "reads what an earlier stage derived",
+    "RECEIVE": "reads the tuples that an earlier stage derived",
     "FILTER": "selects pairs",
     "UNION": "merges its inputs",
     "PATTERN": "joins its inputs; src2 and trg2 are the source and the target of its second input",
@@ -49,7 +49,7 @@ def title(plan: PhysicalPlan, number: int) -> str:
 
 
 def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
-    """What an operator computes besides its name: windows, conditions, join conditions, where paths may start."""
+    """What an operator computes, besides its name: windows, conditions, joins, roots and demand of paths."""
     match plan.operators[number]:
         case ScanOp(stream, _, window, slide, condition):
             slides = f", slide {format_duration(slide, unit)}" if slide != 1 else ""
@@ -64,7 +64,7 @@ def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
             return [f"{columns} where {joined}" if joined else columns]
         case PathOp(root=root, demand=demand):
             starts = [f"from {term_text(Constant(root))} only"] if root is not None else []
-            return starts + ([f"only for the pairs in #{demand}"] if demand is not None else [])
+            return starts + ([f"demand: only the pairs in #{demand}"] if demand is not None else [])
     return []
 
 
@@ -84,7 +84,7 @@ def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
 
 
 def describe(plan: PhysicalPlan, unit: str = "s") -> str:
-    """A line for each operator, in the order in which a batch passes through them; then what queries share."""
+    """One line per operator, in the order in which a batch passes through them; then what queries share."""
     lines = []
     for number, operator in enumerate(plan.operators):
         name = f"#{number} {title(plan, number)}"
@@ -109,8 +109,8 @@ def tree(plan: PhysicalPlan, unit: str = "s") -> str:
         printed.add(number)
         lines.append("  ".join([name, *filter(None, [", ".join(logic(plan, number, unit))])]))
         inputs = plan.operators[number].inputs
-        for place, source in enumerate(inputs, start=1):
-            last = place == len(inputs)
+        for position, source in enumerate(inputs, start=1):
+            last = position == len(inputs)
             write(source, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
 
     for result in plan.results:
@@ -140,7 +140,7 @@ def describe_stages(staged: StagedPlan, cells: int, unit: str = "s", *, as_tree:
 
 
 def _sent(delivery: Delivery, staged: StagedPlan) -> str:
-    """How a label, or what an earlier stage derives, is distributed over the cells of a stage."""
+    """How a label, or the output of an earlier stage, is distributed over the cells of a stage."""
     label = delivery.label or next(
         f"({result.label}, from stage {number})"
         for number, stage in enumerate(staged.stages)
@@ -154,7 +154,7 @@ def _sent(delivery: Delivery, staged: StagedPlan) -> str:
 
 
 def shared_by_queries(plan: PhysicalPlan) -> dict[tuple[str, ...], tuple[int, ...]]:
-    """For each set of queries, the operators that work for all of them and for no other; of one query, nothing."""
+    """For each set of two or more queries, the operators that these and no others share."""
     users: list[dict[str, None]] = [{} for _ in plan.operators]
     for result in plan.results:
         pending = [result.input, *(source for proof in result.proofs for source in proof.path.edges)]

@@ -1,11 +1,11 @@
 """Every law of the algebra that Meander uses, in one ordered tuple.
 
-A law is a function from a plan to the plans that it makes of its *root*; the engine looks at all places. The
-docstring is the law. What a law gives has the arity and the label of what it was given, and the same answers on
-every snapshot.
+A law is a function from a plan to the plans that it derives by rewriting the *root*; the engine applies it at every
+node. The docstring is the law. A derived plan has the arity, the label and, on every snapshot, the answers of the
+original.
 
-`NORMALIZING` laws go one way and settle: a plan is better for each. So do those of the `PLAN_WIDE` plan. `EXPLORING`
-laws lead through the space of plans, mostly in pairs that undo each other; which of their results is better is a
+`NORMALIZING` laws always improve a plan and reach a fixpoint; so do `PLAN_WIDE` ones, which see the whole plan.
+`EXPLORING` laws span the plan space, mostly in pairs that undo each other; which of their results is better is a
 question of cost.
 """
 
@@ -53,29 +53,28 @@ from meander.rewrite.laws.wscan import merge_wscans, pushdown_filter_into_wscan,
 Law = Callable[[Plan], Iterator[Plan]]
 
 NORMALIZING: tuple[Law, ...] = (
-    # Trivial nodes first: a filter or a label that stands behind one is then seen by the laws below.
+    # Trivial nodes first: they hide filters and labels from the laws below.
     simplify_path,
     eliminate_trivial_path,
     eliminate_trivial_pattern,
     eliminate_renaming,
     flatten_union,
     eliminate_trivial_union,
-    # Filters are merged before they move: two that sink one after the other would pass each node twice.
+    # Filters are merged before they are pushed down: two of them would pass each node twice.
     merge_filters,
     pushdown_filter_into_union,
     pushdown_filter_into_pattern,
     pushdown_filter_into_path,
     pushdown_filter_into_wscan,
-    # Last, since repetition shows only between inputs in their plain form.
+    # Last, since duplicates are recognized only between inputs in normal form.
     eliminate_duplicate_inputs,
 )
 
-# For the root alone, once all else has settled: what a subplan may be called depends on all that is around it, and
-# from a part of the plan another name can look like the right one.
+# For the root alone, at the fixpoint of the others: the label that a subplan can have depends on the whole plan.
 PLAN_WIDE: tuple[Law, ...] = (share_common_subplans,)
 
-# The order is the order in which plans are numbered: first what changes the shape of the closures, the paper's
-# own alternatives, then joins, then what moves little. Under a bound on the number of plans the first are kept.
+# The order is the order in which plans are numbered: first those that change the shape of closures, the
+# paper's own alternatives, then joins, then minor ones. A bound on the number of plans keeps the first.
 EXPLORING: tuple[Law, ...] = (
     unnest_pattern,
     unnest_path,

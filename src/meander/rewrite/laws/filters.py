@@ -1,7 +1,7 @@
-"""Laws of FILTER: a condition is asked as early as it can be.
+"""Laws of FILTER: predicate pushdown.
 
-A bound source of a closure is not pushed further than `σ_{src=c}(𝒫_R(S))`: filtering the edges would cut the
-paths. That form itself says that the search has one root.
+A bound source of a closure is not pushed further than `σ_{src=c}(𝒫_R(S))`: filtering the edges would break the
+paths. That form itself gives the search a single root.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from meander.syntax.query import Inverse, Label, PathExpr
 
 
 def merge_filters(plan: Plan) -> Iterator[Plan]:
-    """`σ_φ(σ_ψ(S)) = σ_{φ∧ψ}(S)`, unless φ and ψ ask for different constants."""
+    """`σ_φ(σ_ψ(S)) = σ_{φ∧ψ}(S)`, unless φ and ψ contradict each other."""
     if isinstance(plan, Filter) and isinstance(plan.input, Filter):
         condition = plan.input.condition.conjunction(plan.condition)
         if condition is not None:
@@ -47,19 +47,19 @@ def pushdown_filter_into_pattern(plan: Plan) -> Iterator[Plan]:
     }
     constants = {condition.src, condition.trg} - {None}
     if len(constants) == 2 and len({same.get(src, src), same.get(trg, trg)}) == 1:
-        return  # one vertex with two names: nothing satisfies this, and the filter above says so
+        return  # a vertex equal to two constants: unsatisfiable, left to the filter
     inputs = []
     for inner, (u, v) in zip(joined.inputs, ends, strict=True):
-        asked = Condition(bound.get(u), bound.get(v))
-        inputs.append(inner if asked == Condition() else Filter(inner, asked))
+        restriction = Condition(bound.get(u), bound.get(v))
+        inputs.append(inner if restriction == Condition() else Filter(inner, restriction))
     yield pattern(inputs, ends, [same.get(variable, variable) for variable in joined.output], joined.label)
 
 
 def pushdown_filter_into_path(plan: Plan) -> Iterator[Plan]:
     """`σ_{src=c}(𝒫_{a/R}(S_a, …)) = 𝒫_{a/R}(σ_{src=c}(S_a), …)`, `σ_{trg=c}(𝒫_{R/a}(…))` likewise.
 
-    For steps taken at the path's first (last) place only: a closure's are not, and where a part may be empty
-    there is no one first place.
+    For steps that are taken only as the path's first (last) step: those of a closure are not, and if a part may be
+    empty there is no single first step.
     """
     if not (isinstance(plan, Filter) and isinstance(plan.input, Path)):
         return
