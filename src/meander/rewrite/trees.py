@@ -46,7 +46,7 @@ def replace_subplan(plan: Plan, old: Plan, new: Plan) -> Plan:
 
 
 def rename(plan: Plan, label: str) -> Plan:
-    """The same tuples, labeled `label`: by the node itself if it has a label of its own, else by a Union of one input."""
+    """The same tuples, labeled `label`: by the node itself if it has a label field, else by a Union of one input."""
     if plan.label == label:
         return plan
     match plan:
@@ -118,7 +118,7 @@ def is_language(plan: Plan) -> TypeGuard[Path]:
 
 
 def absorb(inputs: list[Plan], plan: Plan, *, whole: bool = False) -> PathExpr:
-    """Add the inputs of `plan` to `inputs` if it is a Path, else (or if `whole`) `plan` itself; returns its expression."""
+    """Add the inputs of `plan` to `inputs` if it is a Path, else (or if `whole`) the plan; returns its expression."""
     offset = len(inputs)
     if isinstance(plan, Path) and not whole:
         inputs.extend(plan.inputs)

@@ -1,4 +1,4 @@
-"""One CONSTRUCT … MATCH … of a G-CORE text to rules; `meander.syntax.gcore` describes the translation of each part."""
+"""One CONSTRUCT … MATCH … of a G-CORE text to rules; `meander.syntax.gcore` describes the translation."""
 
 from __future__ import annotations
 
