@@ -8,10 +8,11 @@ name of theirs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.trees import tree_lines
 from meander.algebra.trees import walk as walk  # re-exported until all importers have moved
 from meander.syntax.printing import expression_text, term_text
 from meander.syntax.query import Constant, Label
@@ -82,10 +83,9 @@ def _called(plan: Plan, scans: Callable[[WScan], str]) -> str:
     return plan.label
 
 
-def _scan_name(plan: Plan) -> Callable[[WScan], str]:
-    """How `plan` writes the label of a scan: qualified by its stream if there are several."""
-    streams = {node.stream for node in walk(plan) if isinstance(node, WScan)}
-    if len(streams) < 2:
+def scan_names(nodes: Iterable[Plan]) -> Callable[[WScan], str]:
+    """How to write the label of a scan: qualified by its stream if `nodes` scan several."""
+    if len({node.stream for node in nodes if isinstance(node, WScan)}) < 2:
         return lambda scan: scan.label
     return lambda scan: "|".join(f"{scan.stream}.{label}" for label in scan.labels)
 
@@ -97,7 +97,7 @@ def _scan_name(plan: Plan) -> Callable[[WScan], str]:
 def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
     """The plan on one line, as in the paper: `⋈_{trg1 = src2}^{src1, trg2, d}(𝒲_24(S_a), 𝒲_24(S_b))`;
     `duration` writes windows and slides."""
-    scans = _scan_name(plan)
+    scans = scan_names(walk(plan))
 
     def write(node: Plan) -> str:
         sign = symbol(node)
@@ -156,24 +156,18 @@ def describe(
 def tree(plan: Plan, duration: Callable[[int], str] = str) -> str:
     """The plan as an indented tree, a line for each node; shared subplans are numbered and printed once.
     `duration` writes windows and slides."""
-    scans = _scan_name(plan)
+    scans = scan_names(walk(plan))
     uses = Counter(inner for node in walk(plan) for inner in node.inputs)
     numbers: dict[Plan, int] = {}
-    lines: list[str] = []
 
-    def write(node: Plan, before: str, below: str) -> None:
+    def line(node: Plan) -> tuple[str, tuple[Plan, ...]]:
         label, condition = describe(node, scans, duration)
         if node in numbers:
-            lines.append(f"{before}#{numbers[node]} {label}, as above")
-            return
+            return f"#{numbers[node]} {label}, as above", ()
         mark = ""
         if uses[node] > 1:
             numbers[node] = len(numbers) + 1
             mark = f"#{numbers[node]} "
-        lines.append(f"{before}{mark}{symbol(node)} {label}{'  ' if condition else ''}{condition}")
-        for number, inner in enumerate(node.inputs, start=1):
-            last = number == len(node.inputs)
-            write(inner, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
+        return f"{mark}{symbol(node)} {label}{'  ' if condition else ''}{condition}", node.inputs
 
-    write(plan, "", "")
-    return "\n".join(lines)
+    return "\n".join(tree_lines(plan, line))

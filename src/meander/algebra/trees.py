@@ -1,8 +1,8 @@
-"""Traversal of plans: a plan is a tree to read and a graph in memory, so every distinct node is visited once."""
+"""Traversal and drawing of trees. A plan reads as a tree and is a graph in memory: each node is visited once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from meander.algebra.nodes import Plan
@@ -32,3 +32,14 @@ def fold(plan: Plan, combine: Callable[[Plan, tuple[T, ...]], T]) -> T:
         return results[node]
 
     return result(plan)
+
+
+def tree_lines(
+    root: T, line: Callable[[T], tuple[str, Sequence[T]]], first: str = "", indent: str = ""
+) -> Iterator[str]:
+    """An indented tree for the terminal, root first; `line` returns the text of a node and the nodes below it."""
+    text, below = line(root)
+    yield first + text
+    for number, node in enumerate(below, start=1):
+        branch, rest = ("└─ ", "   ") if number == len(below) else ("├─ ", "│  ")
+        yield from tree_lines(node, line, indent + branch, indent + rest)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from meander.algebra.nodes import Condition
 from meander.algebra.printing import conditions, equalities, positions
+from meander.algebra.trees import tree_lines
 from meander.physical.plan import FilterOp, Links, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp
 from meander.physical.shares import MARK
 from meander.physical.stages import Delivery, StagedPlan
@@ -101,22 +102,18 @@ def tree(plan: PhysicalPlan, unit: str = "s") -> str:
     lines: list[str] = []
     printed: set[int] = set()
 
-    def write(number: int, before: str, below: str) -> None:
-        name = f"{before}#{number} {title(plan, number)}"
+    def line(number: int) -> tuple[str, tuple[int, ...]]:
+        name = f"#{number} {title(plan, number)}"
         if number in printed:
-            lines.append(f"{name}, shown above")
-            return
+            return f"{name}, shown above", ()
         printed.add(number)
-        lines.append("  ".join([name, *filter(None, [", ".join(logic(plan, number, unit))])]))
-        inputs = plan.operators[number].inputs
-        for position, source in enumerate(inputs, start=1):
-            last = position == len(inputs)
-            write(source, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
+        details = ", ".join(logic(plan, number, unit))
+        return f"{name}  {details}" if details else name, plan.operators[number].inputs
 
     for result in plan.results:
         head = f"{result.head} ({result.label}, for a later stage)" if result.raw else result.head
         lines.append(f"{result.query}.{head}" if result.query else head)
-        write(result.input, "└─ ", "   ")
+        lines += tree_lines(result.input, line, "└─ ", "   ")
     return "\n".join(lines)
 
 

@@ -87,6 +87,14 @@ def pattern(
     )
 
 
+def merge_inputs(plan: Pattern, i: int, j: int, merged: Plan, ends: tuple[int, int]) -> Pattern:
+    """`plan` with `merged` instead of its inputs i and j (i < j), at the position of i."""
+    atoms = list(zip(plan.inputs, plan.ends, strict=True))
+    atoms[i] = (merged, ends)
+    del atoms[j]
+    return pattern([inner for inner, _ in atoms], [pair for _, pair in atoms], plan.output, plan.label)
+
+
 def chain(inputs: Sequence[Plan], steps: Sequence[PathExpr], label: str | None = None) -> Plan:
     """`⋈_{trg₁=src₂ ∧ …}^{src₁,trgₙ}` over the steps in order: a label's input as it is, `^a` with its ends
     swapped, anything else as a separate Path. A single step stands for itself."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -27,25 +27,55 @@ _SKIPPED = re.compile(r"""[%#][^\n]*|`(?:[^`\r\n]|``)+`|"(?:[^"\\\r\n]|\\.)*"|'(
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
+PHRASES = {
+    "GRAPH": "GRAPH VIEW",
+    "NAME": "a name",
+    "QUOTED": "a name in backquotes",
+    "STRING": 'a vertex in quotes ("alice")',
+    "INTEGER": "an integer",
+    "DURATION": "a duration (24h, 15 minutes, 3600)",
+    **dict.fromkeys(("EDGE", "EDGE_BACK"), "an edge (-[:label]->)"),
+    **dict.fromkeys(("PATH_STEP", "PATH_STEP_BACK"), "a path (-/<:label*>/->)"),
+    "EDGE_END": '"]->"',
+    "EDGE_BACK_END": '"]-"',
+    "PATH_STEP_END": '"/->"',
+    "PATH_STEP_BACK_END": '"/-"',
+    "COLON": "a label (:label)",
+    "TILDE": "a PATH clause (~Name)",
+    "AT": "@ and the path's variable",
+    "LESSTHAN": '"<"',
+    "MORETHAN": '">"',
+    "EQUAL": '"="',
+    "_ARROW": '"<-"',
+    "LPAR": '"("',
+    "RPAR": '")"',
+    "RBRACE": '"}"',
+    "COMMA": '","',
+    "DOT": '"."',
+    "CIRCUMFLEX": '"^"',
+    "SLASH": '"/"',
+    "VBAR": '"|"',
+    "MINUS": '"-" (backwards)',
+    **dict.fromkeys(("STAR", "PLUS", "QMARK", "LBRACE"), "a repetition (*, +, ?, {2,4})"),
+    "$END": "the end of the query",
+}
+"""The terminals of both grammars as errors describe them, in the order in which errors list them."""
+
+
 @dataclass(frozen=True)
 class Language:
-    """A grammar file and the words for its terminals.
+    """A grammar file and the words for its errors.
 
-    `form` is an example for hints. `phrases` maps the name of a terminal to its description in errors, in the
-    order in which they are listed; `keywords` maps those that are words to their spelling. `hints` are
-    triples (a terminal that would be accepted, the one that came instead or "" for any, the hint); the
-    first that fits is given.
+    `form` is an example for hints. `keywords` are the words of the language, whose terminals have the same names in
+    capitals. `hints` are triples (a terminal that would be accepted, the one that came instead or "" for any, the
+    hint); the first that fits is given.
     """
 
     name: str
     grammar: str
     form: str
-    keywords: Mapping[str, str]
-    phrases: Mapping[str, str]
+    keywords: tuple[str, ...]
     hints: tuple[tuple[str, str, str], ...]
-
-    def __hash__(self) -> int:
-        return hash(self.grammar)
 
 
 @cache
@@ -136,9 +166,8 @@ class _Progress:
 
     def phrases(self, terminals: set[str]) -> tuple[str, ...]:
         """The terminals as a message describes them."""
-        return tuple(
-            dict.fromkeys(phrase for name, phrase in self.language.phrases.items() if name in terminals)
-        )
+        words = {word.upper(): PHRASES.get(word, word) for word in self.language.keywords}
+        return tuple(dict.fromkeys(phrase for name, phrase in (words | PHRASES).items() if name in terminals))
 
     def _feed(self, stop: int | None) -> set[str]:
         parser: Any = _parser(self.language).parse_interactive(self.text)
@@ -221,7 +250,7 @@ def _misspelled_keyword(progress: _Progress, token: Token) -> QueryError | None:
     The word is the token that does not fit, or the one before it: `STREAM s WINDWO 24h` reads WINDWO as
     the head of a rule and stumbles over 24h, `WINDOW 24 SLIED 1` reads SLIED as a unit and stumbles over 1.
     """
-    keywords = progress.language.keywords
+    keywords = [word.upper() for word in progress.language.keywords]
     candidates: list[tuple[str, Span, Callable[[], set[str]]]] = [
         (str(token), span_of(token), lambda: progress.accepted)
     ]
@@ -234,11 +263,11 @@ def _misspelled_keyword(progress: _Progress, token: Token) -> QueryError | None:
         elif last.type == "DURATION" and word:
             candidates.append((word[0], Span(end - len(word[0]), end), lambda: progress.accepted))
     for written, span, accepted in candidates:
-        close = difflib.get_close_matches(written[:40].upper(), keywords.values(), n=3, cutoff=0.7)
+        close = difflib.get_close_matches(written[:40].upper(), keywords, n=3, cutoff=0.7)
         if not close or written.upper() in close:
             continue
         terminals = accepted()
-        fitting = [word for word in close if any(keywords.get(name) == word for name in terminals)]
+        fitting = [word for word in close if word in terminals]
         if fitting:
             return QueryError(
                 f"unknown keyword {written}",
@@ -275,7 +304,7 @@ def _hint(progress: _Progress, token: Token) -> str:
     for wanted, came, hint in progress.language.hints:
         if wanted in progress.accepted and came in ("", token.type):
             return hint
-    if token.upper() in progress.language.keywords.values():
+    if token.upper() in map(str.upper, progress.language.keywords):
         return f"{token.upper()} is a keyword; a name with that spelling stands in backquotes"
     return f"a {progress.language.name} query reads {progress.language.form}"
 

@@ -17,7 +17,7 @@ from itertools import combinations, product
 from meander.algebra.automata import labels, nullable, reverse, without_empty
 from meander.algebra.nodes import Path, Pattern, Plan, Union, WScan
 from meander.rewrite.expressions import alternatives, either, is_step, sequence, then
-from meander.rewrite.trees import absorb, chain, is_language, path, pattern, rename
+from meander.rewrite.trees import absorb, chain, is_language, merge_inputs, path, pattern, rename
 from meander.syntax.query import Inverse, Label, PathExpr, Then
 
 # A concatenation with more parts that may be empty has too many branches to be worth enumerating.
@@ -150,15 +150,4 @@ def _followed(plan: Pattern, i: int, j: int, middle: int) -> Plan:
         (first_src, first_trg), (next_src, next_trg) = plan.ends[j], plan.ends[i]
     src = first_src if first_trg == middle else first_trg
     trg = next_trg if next_src == middle else next_src
-    others = [k for k in range(len(plan.inputs)) if k not in (i, j)]
-    before, after = [k for k in others if k < i], [k for k in others if k > i]
-    return pattern(
-        [
-            *(plan.inputs[k] for k in before),
-            path(inputs, then([first, second])),
-            *(plan.inputs[k] for k in after),
-        ],
-        [*(plan.ends[k] for k in before), (src, trg), *(plan.ends[k] for k in after)],
-        plan.output,
-        plan.label,
-    )
+    return merge_inputs(plan, i, j, path(inputs, then([first, second])), (src, trg))

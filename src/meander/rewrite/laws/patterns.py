@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from meander.algebra.nodes import Pattern, Plan, Union
-from meander.rewrite.trees import pattern, rename
+from meander.rewrite.trees import merge_inputs, pattern, rename
 
 
 def eliminate_duplicate_inputs(plan: Plan) -> Iterator[Plan]:
@@ -72,14 +72,7 @@ def split_pattern(plan: Plan) -> Iterator[Plan]:
             parts = (plan.inputs[i], plan.inputs[j])
             label = "⋈".join(part.label for part in parts)
             part = pattern(parts, [plan.ends[i], plan.ends[j]], returned, label)
-            before = [k for k in rest if k < i]
-            after = [k for k in rest if k > i]
-            yield pattern(
-                [*(plan.inputs[k] for k in before), part, *(plan.inputs[k] for k in after)],
-                [*(plan.ends[k] for k in before), returned, *(plan.ends[k] for k in after)],
-                plan.output,
-                plan.label,
-            )
+            yield merge_inputs(plan, i, j, part, returned)
 
 
 def distribute_pattern(plan: Plan) -> Iterator[Plan]:
