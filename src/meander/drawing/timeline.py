@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 
 from meander.drawing.text import document, escape, text_element, text_width, wrap
+from meander.syntax.durations import MICROSECONDS
 
 MOST_ANSWERS = 60
 """A longer timeline is truncated to this many answers."""
@@ -96,8 +97,8 @@ class _Axis:
     def text(self, time: int) -> str:
         """A time in the unit of the ticks and smaller ones: `26h`, `26h30m`."""
         parts, rest = [], time
-        for name in reversed(_UNITS):
-            if _UNITS[self.unit] <= _UNITS[name] <= _UNITS[self.tick_unit]:
+        for name in reversed(_STEPS):
+            if MICROSECONDS[self.unit] <= MICROSECONDS[name] <= MICROSECONDS[self.tick_unit]:
                 amount, rest = divmod(rest, _in_unit(name, self.unit))
                 parts += [f"{amount}{name}"] if amount else []
         return "".join(parts) or f"0{self.tick_unit}"
@@ -235,7 +236,6 @@ def _cycle(colors: Sequence[str]) -> Iterable[str]:
     return (colors[number % len(colors)] for number in count())
 
 
-_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _STEPS = {
     "us": (1, 2, 5, 10, 20, 50, 100, 200, 500),
     "ms": (1, 2, 5, 10, 20, 50, 100, 200, 500),
@@ -248,12 +248,12 @@ _STEPS = {
 
 def _in_unit(name: str, unit: str) -> int:
     """A unit of time in another that divides it."""
-    return _UNITS[name] // _UNITS[unit]
+    return MICROSECONDS[name] // MICROSECONDS[unit]
 
 
 def _steps(unit: str) -> Iterator[tuple[int, str]]:
     """Distances between ticks, from the smallest up, each with the unit in which it is a round number."""
     for name, steps in _STEPS.items():
-        if _UNITS[name] >= _UNITS[unit]:
+        if MICROSECONDS[name] >= MICROSECONDS[unit]:
             yield from ((step * _in_unit(name, unit), name) for step in steps)
     yield from ((50 * 2**power * _in_unit("d", unit), "d") for power in count())

@@ -18,7 +18,7 @@ from lark.tree import Meta
 from meander.errors import QueryError, Span
 from meander.syntax.checks import check_query
 from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
-from meander.syntax.parsing import Language, read, span_of
+from meander.syntax.parsing import Language, TextErrors, read, span_of
 from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
@@ -165,7 +165,7 @@ def _name_anonymous(head: Rule, body: list[Atom]) -> tuple[Atom, ...]:
     return tuple(replace(atom, src=named(atom.src), trg=named(atom.trg)) for atom in body)
 
 
-class _Resolver:
+class _Resolver(TextErrors):
     """Statements to regular query: what each name means."""
 
     def __init__(self, text: str, views: Mapping[str, RegularQuery]) -> None:
@@ -272,6 +272,3 @@ class _Resolver:
                 raise self.error(f"the result {name} is named twice", symbol.span, "name each result once")
             names.append(name)
         return tuple(names)
-
-    def error(self, message: str, span: Span | None, hint: str) -> QueryError:
-        return QueryError(message, text=self.text, span=span, hint=hint)

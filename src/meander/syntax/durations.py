@@ -19,7 +19,7 @@ LONGEST = 10**18
 UNITS = ("s", "ms", "us")
 """The units that a stream's time may have."""
 
-_MICROSECONDS = {
+_NAMES = {
     1: ("us", "µs", "μs", "usec", "usecs", "microsecond", "microseconds"),
     1_000: ("ms", "msec", "msecs", "millisecond", "milliseconds"),
     1_000_000: ("s", "sec", "secs", "second", "seconds"),
@@ -28,7 +28,9 @@ _MICROSECONDS = {
     86_400_000_000: ("d", "day", "days"),
     604_800_000_000: ("w", "week", "weeks"),
 }
-_SIZES = {name: size for size, names in _MICROSECONDS.items() for name in names}
+MICROSECONDS = {name: size for size, names in _NAMES.items() for name in names}
+"""The length of each unit of time."""
+
 _NUMBER_AND_UNIT = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([^\W\d]\w*)?")
 
 
@@ -47,11 +49,11 @@ def parse_duration(text: str, unit: str = "s") -> int:
             f"invalid duration: {shown[:60]}", hint="write 24h, 15 minutes, or a number in the stream's unit"
         )
     number, name = match.groups()
-    if name is not None and name.lower() not in _SIZES:
+    if name is not None and name.lower() not in MICROSECONDS:
         raise ArgumentError(f"unknown unit of time {name[:60]}", hint=_nearest_unit(name.lower()))
     amount = Fraction(number)
     if name is not None:
-        amount *= Fraction(_SIZES[name.lower()], _SIZES[unit])
+        amount *= Fraction(MICROSECONDS[name.lower()], MICROSECONDS[unit])
     if amount < 0:
         raise ArgumentError(f"{shown} is negative", hint="a duration is a length of time, zero or more")
     if amount.denominator != 1:
@@ -77,22 +79,24 @@ def parse_max_jump(value: int | str | None, unit: str = "s") -> int | None:
 
 def format_duration(amount: int, unit: str = "s") -> str:
     """The duration in the largest unit of which it is a whole number: 86400 s is 1d; `parse_duration` reads it."""
-    micros = amount * _SIZES[unit]
-    size = max((size for size in _MICROSECONDS if micros % size == 0), default=1) if amount else _SIZES[unit]
-    return f"{micros // size}{_MICROSECONDS[size][0]}"
+    micros = amount * MICROSECONDS[unit]
+    size = max((size for size in _NAMES if micros % size == 0), default=1) if amount else MICROSECONDS[unit]
+    return f"{micros // size}{_NAMES[size][0]}"
 
 
 def about_duration(amount: int, unit: str = "s") -> str:
     """The duration in the largest unit up to days of which it has at least one, without the rest: 100000 s is 1d."""
-    micros = amount * _SIZES[unit]
-    size = max((size for size in _MICROSECONDS if size <= min(micros, _SIZES["d"])), default=_SIZES[unit])
-    return f"{micros // size:,}{_MICROSECONDS[size][0]}"
+    micros = amount * MICROSECONDS[unit]
+    size = max(
+        (size for size in _NAMES if size <= min(micros, MICROSECONDS["d"])), default=MICROSECONDS[unit]
+    )
+    return f"{micros // size:,}{_NAMES[size][0]}"
 
 
 def _nearest_unit(name: str) -> str:
     if name.startswith(("mo", "y")):
         return "months and years differ in length: write days, such as 30d or 365d"
-    close = difflib.get_close_matches(name, _SIZES, n=1)
+    close = difflib.get_close_matches(name, MICROSECONDS, n=1)
     return f"did you mean {close[0]}?" if close else "units are us, ms, s, m, h, d and w, or their names"
 
 

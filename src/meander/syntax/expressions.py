@@ -16,9 +16,9 @@ from lark.exceptions import VisitError
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
-from meander.errors import ArgumentError, QueryError, Span
+from meander.errors import ArgumentError, Span
 from meander.syntax.durations import parse_duration
-from meander.syntax.parsing import parse_int, span_of
+from meander.syntax.parsing import TextErrors, parse_int, span_of
 from meander.syntax.query import Constant, Either, Inverse, PathExpr, Repeat, Then, Variable
 
 MAX_NESTING = 50
@@ -50,7 +50,7 @@ class Expression:
     steps: int = 1
 
 
-class TreeBuilder(Transformer_NonRecursive[Token, T]):
+class TreeBuilder(Transformer_NonRecursive[Token, T], TextErrors):
     """Rules of both grammars; a language adds its own, and defines what `build` returns for a whole tree."""
 
     def __init__(self, text: str, unit: str) -> None:
@@ -63,9 +63,6 @@ class TreeBuilder(Transformer_NonRecursive[Token, T]):
             return self.transform(tree)
         except VisitError as error:
             raise error.orig_exc from None
-
-    def error(self, message: str, span: Span | None, hint: str) -> QueryError:
-        return QueryError(message, text=self.text, span=span, hint=hint)
 
     # -- names and terms
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import count
 
-from meander.errors import QueryError, Span
+from meander.syntax.parsing import TextErrors
 from meander.syntax.query import RegularQuery, Rule
 from meander.syntax.sources import SourceClause, Sources
 
 
-class Scope:
+class Scope(TextErrors):
     """The regular query under construction."""
 
     def __init__(self, text: str, views: Mapping[str, RegularQuery]) -> None:
@@ -38,6 +38,3 @@ class Scope:
             )
         self.rules += self.sources.declare(clause)
         return name
-
-    def error(self, message: str, span: Span | None, hint: str) -> QueryError:
-        return QueryError(message, text=self.text, span=span, hint=hint)

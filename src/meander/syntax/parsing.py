@@ -78,6 +78,15 @@ class Language:
     hints: tuple[tuple[str, str, str], ...]
 
 
+class TextErrors:
+    """Errors with a position in the query's text."""
+
+    text: str
+
+    def error(self, message: str, span: Span | None, hint: str) -> QueryError:
+        return QueryError(message, text=self.text, span=span, hint=hint)
+
+
 @cache
 def _parser(language: Language) -> Lark:
     return Lark.open_from_package(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from meander.errors import QueryError, Span
 from meander.syntax.expressions import Name
+from meander.syntax.parsing import TextErrors
 from meander.syntax.printing import short_list
 from meander.syntax.query import Label, RegularQuery, Rule, Stream
 from meander.syntax.views import splice
@@ -23,7 +24,7 @@ class SourceClause:
     span: Span
 
 
-class Sources:
+class Sources(TextErrors):
     """The declared streams, and the labels of the declared views.
 
     `keyword`, `window` and `slide` show in hints how the query's language writes a declaration.
@@ -48,7 +49,7 @@ class Sources:
             self._add_streams(self.views[name].streams, clause.span)
         if name in self.view_labels:
             if clause.window is not None or clause.slide is not None:
-                raise self._error(
+                raise self.error(
                     f"{name} is a view, which has no window of its own",
                     clause.span,
                     f"its tuples keep their validity: write {self.keyword} {name}",
@@ -64,7 +65,7 @@ class Sources:
         if source not in self.view_labels:
             return Label(label.name, source, label.span)
         if label.name not in self.view_labels[source]:
-            raise self._error(
+            raise self.error(
                 f"the view {source} has no label {label.name}",
                 label.span,
                 f"its labels are {short_list(self.view_labels[source])}",
@@ -76,7 +77,7 @@ class Sources:
         for stream in streams:
             known = self.streams.setdefault(stream.name, stream)
             if known != stream:
-                raise self._error(
+                raise self.error(
                     f"the stream {stream.name} has two windows in this query: {_window(known)} and {_window(stream)}",
                     span,
                     "a stream has one window in a query, in its views as well: use the same one",
@@ -86,20 +87,17 @@ class Sources:
         views = list(dict.fromkeys([*self.view_labels, *self.views]))
         close = difflib.get_close_matches(name, views, n=1)
         if close:
-            return self._error(
+            return self.error(
                 f"unknown view {name}",
                 span,
                 f"did you mean {close[0]}? A stream needs a window: {self.keyword} {name} {self.window}",
             )
-        return self._error(
+        return self.error(
             f"the stream {name} is missing its window",
             span,
             f"write {self.keyword} {name} {self.window}, or with a slide: {self.window} {self.slide}"
             + (f"; a view needs none, and views are {short_list(views)}" if views else ""),
         )
-
-    def _error(self, message: str, span: Span | None, hint: str) -> QueryError:
-        return QueryError(message, text=self.text, span=span, hint=hint)
 
 
 def _window(stream: Stream) -> str:
