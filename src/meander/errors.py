@@ -1,7 +1,7 @@
 """Every error that a user can cause.
 
-One root class. An error says what was wrong, where, and what to do; an error in a query carries a `Span`
-of the text and prints that part of it underlined.
+One root class. An error tells what is wrong, where, and what to do (`hint`); an error in a query carries a
+`Span` of the text and prints that part of it underlined.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Span:
 
 
 class MeanderError(Exception):
-    """The root of all errors that Meander raises on purpose: what is wrong, and a hint what to do about it.
+    """The root of all errors that Meander raises on purpose: what is wrong, and a hint how to fix it.
 
-    `exit_status` is the command's status.
+    `str(error)` has the hint on a line of its own. `exit_status` is the exit status of the command.
     """
 
     exit_status = 1
@@ -92,14 +92,14 @@ class MemoryBudgetError(MeanderError):
 
 
 class StalledError(MeanderError):
-    """An operator that asks for room and makes no progress when it gets it: a defect, never a silent loop."""
+    """An operator that asks for more room and makes no progress with it: a defect, never a silent loop."""
 
 
 def mark(text: str, span: Span, *, width: int = 100) -> str:
     """The line of `text` on which `span` begins, with its number, and the span underlined.
 
     A tab is shown as four spaces and a wide character takes two columns, so that the carets stand under
-    what they mean. A line longer than `width` characters is cut to the part around the span. Of a span
+    the span. A line longer than `width` characters is shortened to the part around the span. Of a span
     over several lines the part on its first line is underlined. An empty span has one caret.
     """
     start = min(max(span.start, 0), len(text))
@@ -121,7 +121,7 @@ def mark(text: str, span: Span, *, width: int = 100) -> str:
 
 
 def _columns(part: str) -> str:
-    """The part as a terminal can show it: tabs as spaces, what cannot be printed as `·`."""
+    """The part as a terminal can show it: tabs as spaces, unprintable characters as `·`."""
     return "".join(character if character.isprintable() else "·" for character in part.replace("\t", " " * 4))
 
 
@@ -130,7 +130,7 @@ def _shown_width(part: str) -> int:
 
 
 def _printable(message: str) -> str:
-    """The message with what a name in it may hide (control characters, odd spaces) written as an escape."""
+    """The message with control characters and unusual spaces, which a name may contain, as escapes."""
     return "".join(
         character if character.isprintable() else f"\\u{ord(character):04x}" for character in message
     )

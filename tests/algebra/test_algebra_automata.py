@@ -48,7 +48,7 @@ def as_regex(expr: PathExpr, backwards: bool = False) -> str:
             return f"(?:{as_regex(inner, backwards)}){{{low},{'' if high is None else high}}}"
 
 
-def spelt(word) -> str:
+def spelled(word) -> str:
     return "".join(LETTERS[symbol] for symbol in word)
 
 
@@ -94,18 +94,18 @@ def language(expr: PathExpr, longest: int) -> set[str]:
 
 @given(expressions, words)
 def test_an_automaton_accepts_the_words_of_its_expression(expr, word):
-    expected = re.fullmatch(as_regex(expr), spelt(word)) is not None
-    assert automata.compile(expr).accepts(word) == expected
+    expected = re.fullmatch(as_regex(expr), spelled(word)) is not None
+    assert automata.minimal_dfa(expr).accepts(word) == expected
 
 
 @given(expressions)
 def test_an_automaton_accepts_exactly_the_short_words_of_the_definition(expr):
-    assert accepted_words(automata.compile(expr), 4) == language(expr, 4)
+    assert accepted_words(automata.minimal_dfa(expr), 4) == language(expr, 4)
 
 
 @given(expressions)
 def test_an_automaton_is_minimal_live_and_numbered_breadth_first(expr):
-    dfa = automata.compile(expr)
+    dfa = automata.minimal_dfa(expr)
     assert dfa.start == 0
     assert len(dfa.transitions) == dfa.states
 
@@ -150,19 +150,19 @@ def test_an_automaton_is_minimal_live_and_numbered_breadth_first(expr):
     ],
 )
 def test_expressions_of_one_language_have_equal_automata(one, other):
-    assert automata.compile(one) == automata.compile(other)
-    assert hash(automata.compile(one)) == hash(automata.compile(other))
+    assert automata.minimal_dfa(one) == automata.minimal_dfa(other)
+    assert hash(automata.minimal_dfa(one)) == hash(automata.minimal_dfa(other))
 
 
 def test_the_automaton_of_a_chain_with_a_loop():
-    dfa = automata.compile(Then((A, Repeat(B, 0, None))))
+    dfa = automata.minimal_dfa(Then((A, Repeat(B, 0, None))))
     assert dfa == Dfa(2, frozenset({1}), ({("a", 1): 1}, {("b", 1): 1}))
     assert dfa.symbols == (("a", 1), ("b", 1))
 
 
 @given(expressions)
 def test_nullable_says_whether_the_empty_word_is_accepted(expr):
-    assert nullable(expr) == automata.compile(expr).accepts(())
+    assert nullable(expr) == automata.minimal_dfa(expr).accepts(())
 
 
 @given(expressions)
@@ -181,7 +181,7 @@ def test_without_empty_takes_away_the_empty_word_and_no_other(expr):
 @given(expressions)
 def test_reversed_twice_an_expression_has_its_language_again(expr):
     assert language(reverse(expr), 4) == language(Inverse(expr), 4)
-    assert automata.compile(reverse(reverse(expr))) == automata.compile(expr)
+    assert automata.minimal_dfa(reverse(reverse(expr))) == automata.minimal_dfa(expr)
 
 
 def test_labels_come_in_the_order_of_their_first_use():
@@ -189,17 +189,17 @@ def test_labels_come_in_the_order_of_their_first_use():
 
 
 def test_long_repetitions_are_compiled_and_endless_ones_refused():
-    assert automata.compile(Repeat(A, 0, 2_000)).states == 2_001
+    assert automata.minimal_dfa(Repeat(A, 0, 2_000)).states == 2_001
     ninth_last = Then((Repeat(Either((A, B)), 0, None), A, Repeat(Either((A, B)), 8, 8)))
-    assert automata.compile(ninth_last).states == 2**9
+    assert automata.minimal_dfa(ninth_last).states == 2**9
     with pytest.raises(QueryError, match="too large") as raised:
-        automata.compile(Repeat(Repeat(A, 1, 10_000), 1, 10_000))
+        automata.minimal_dfa(Repeat(Repeat(A, 1, 10_000), 1, 10_000))
     assert "smaller bounds" in str(raised.value)
     with pytest.raises(QueryError, match="10,000 states"):
-        automata.compile(Then((Repeat(Either((A, B)), 0, None), A, Repeat(Either((A, B)), 14, 14))))
+        automata.minimal_dfa(Then((Repeat(Either((A, B)), 0, None), A, Repeat(Either((A, B)), 14, 14))))
 
 
 @settings(deadline=None)
 @given(st.lists(expressions, min_size=2, max_size=3).map(tuple))
 def test_the_order_of_alternatives_does_not_matter(parts):
-    assert automata.compile(Either(parts)) == automata.compile(Either(parts[::-1]))
+    assert automata.minimal_dfa(Either(parts)) == automata.minimal_dfa(Either(parts[::-1]))

@@ -3,9 +3,9 @@
 import pytest
 
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Union, WScan
-from meander.algebra.printing import equalities, expression, notation, path_expression, positions, tree, walk
-from meander.syntax.datalog import parse_datalog
-from meander.syntax.query import Atom, Either, Inverse, Label, Repeat, Then
+from meander.algebra.printing import equalities, notation, path_expression, positions, tree
+from meander.algebra.trees import walk
+from meander.syntax.query import Either, Inverse, Label, Repeat, Then
 
 ZERO, ONE = Label("0"), Label("1")
 A, B = WScan("s", ("a",), 24), WScan("s", ("b",), 24)
@@ -96,17 +96,6 @@ def test_walking_meets_each_node_once():
         doubled = Pattern((doubled, doubled), ((0, 1), (1, 2)), (0, 2), "d")
     assert len(list(walk(doubled))) == 61
     assert len(tree(doubled).splitlines()) == 121
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["a", "^a", "a/b/a", "a|b", "(a|b)/a", "a|b/a", "(a/b)+", "(^a)*", "^(a/b)", "^(a*)", "a?", "a{2}", "a{2,}",
-     "a{0,3}", "(a+)?", "a/(b|a)*/^b"],
-)  # fmt: skip
-def test_expressions_print_as_they_are_written_with_the_labels_of_the_inputs(text):
-    (rule,) = parse_datalog(f"STREAM s WINDOW 24 Answer(x, y) <- ({text})(x, y) as P.").rules
-    assert isinstance(rule.body[0], Atom)
-    assert expression(rule.body[0].expr, lambda label: label.name) == text
 
 
 def test_inputs_with_a_compound_label_stand_in_parentheses():

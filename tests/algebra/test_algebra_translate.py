@@ -255,7 +255,7 @@ def test_an_automaton_too_large_is_refused_with_its_place():
         ((Rule("D", (X, Y), (Atom(Label("E"), X, Y),)),), ("D",), "no rule defines"),
         ((Rule("D", (X, Y), (Atom(Label("a", "t"), X, Y),)),), ("D",), "no stream t; streams: s"),
         ((Rule("D", (X, Y), (Atom(Label("D"), X, Y),)),), ("D",), "recursive: D <- D"),
-        ((Rule("D", (X, Y), (Atom(Label("a", "s"), X, X),)),), ("D",), "hands out y"),
+        ((Rule("D", (X, Y), (Atom(Label("a", "s"), X, X),)),), ("D",), "returns y"),
         ((Rule("D", (X, Y), (Atom(Label("a", "s"), X, Y),)),), ("Answer",), "no rule for the result Answer"),
     ],
 )

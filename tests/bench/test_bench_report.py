@@ -102,7 +102,7 @@ def test_a_chart_has_a_line_and_a_name_for_each_series_and_stays_inside() -> Non
     [
         ({"window": "1h"}, "a window of 1h is shorter than its slide of 1d"),
         ({"slide": "0"}, "--slide: a duration of zero"),
-        ({"window": "thirty"}, "--window: thirty is no duration"),
+        ({"window": "thirty"}, "--window: invalid duration: thirty"),
         ({"prefix": 0}, "--prefix 0 leaves no edges"),
         ({"path_operator": "fast"}, "--path-operator fast is unknown\nhint: it is one of auto, s-path"),
         ({"path_operator": "s-path,closure"}, "hint: several can be compared with --windows alone"),

@@ -178,7 +178,7 @@ def test_spark_is_the_default_runner_and_has_the_same_answers(tmp_path: Path) ->
         (TWO, ["--stream", "s=x.tsv"], "no data for the stream t\nhint: add --stream t=PATH"),
         (ONE, ["--stream", "x.tsv", "--runner", "flink"], "accepted: spark, local"),
         (ONE, ["--stream", "x.tsv", "--mode", "all"], "accepted: intervals, changes"),
-        (ONE, ["--stream", "x.tsv", "--lateness", "soon"], "--lateness: soon is no duration"),
+        (ONE, ["--stream", "x.tsv", "--lateness", "soon"], "--lateness: invalid duration: soon"),
         (ONE, ["--stream", "x.tsv", "--idle", "-5s"], "--idle"),
         (ONE, ["--stream", "x.tsv", "--memory", "much"], "accepted: a size such as 4GB"),
         (ONE, ["--stream", "x.tsv", "--memory", "0"], "accepted: a size such as 4GB"),

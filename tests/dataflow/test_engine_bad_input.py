@@ -144,7 +144,7 @@ def test_an_error_in_one_stream_keeps_the_answers_that_all_streams_have_reached(
         (None, [], {}, "the query is None"),
         (QUERY, [], {"plan": "x"}, "plan is 'x'"),
         (QUERY, [], {"memory": 1.5}, "memory is 1.5"),
-        (QUERY, [], {"memory": "much"}, "'much' is no size"),
+        (QUERY, [], {"memory": "much"}, "invalid size: 'much'"),
         (QUERY, [], {"batch_rows": 0}, "batch_rows is 0"),
     ],
 )

@@ -13,8 +13,9 @@ import json
 import re
 
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
-from meander.algebra.printing import conditions, expression
+from meander.algebra.printing import conditions
 from meander.rewrite.trees import pattern
+from meander.syntax.printing import expression_text
 from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
 
 STREAM, WINDOW = "s", 10
@@ -37,7 +38,7 @@ def write(plan: Plan) -> str:
             )
             return f"⋈[{label}: {' '.join(map(_variable, output))}]({atoms})"
         case Path(inputs, expr, label):
-            return f"𝒫[{label}: {expression(expr)}]({', '.join(map(write, inputs))})"
+            return f"𝒫[{label}: {expression_text(expr, str)}]({', '.join(map(write, inputs))})"
 
 
 def _asked(condition: Condition) -> str:

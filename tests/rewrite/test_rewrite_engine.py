@@ -12,7 +12,7 @@ from plan_strategies import make_snapshots, plans
 from plan_text import read, write
 
 from meander.algebra.nodes import Plan, Union, WScan
-from meander.algebra.printing import walk
+from meander.algebra.trees import walk
 from meander.rewrite.engine import UnsettledError, simplify
 from meander.rewrite.laws import NORMALIZING
 from meander.rewrite.laws.wscan import merge_wscans, split_wscan
@@ -48,9 +48,9 @@ def test_the_trace_says_which_law_did_what_where() -> None:
     plan = read("⋈[D: x z](σ[src=1](∪[E](a, 𝒫[P: 0+](b)))(x, y), c(y, z))")
     simple, trace = simplify(plan)
     assert write(simple) == "⋈[D: v0 v2](∪[E](a[src=1], σ[src=1](𝒫[P: 0+](b)))(v0, v1), c(v1, v2))"
-    assert [(firing.law, firing.place) for firing in trace] == [
-        ("filter_into_union", (0,)),
-        ("filter_into_wscan", (0, 0)),
+    assert [(firing.law, firing.position) for firing in trace] == [
+        ("pushdown_filter_into_union", (0,)),
+        ("pushdown_filter_into_wscan", (0, 0)),
     ]
     assert write(trace[1].before) == "σ[src=1](a)"
     assert write(trace[1].after) == "a[src=1]"
@@ -117,7 +117,7 @@ def test_a_law_that_undoes_itself_is_named_alone() -> None:
 
 
 def test_a_law_that_goes_on_for_ever_is_named() -> None:
-    with pytest.raises(UnsettledError, match=r"widen \(still going on after \d+ steps\)"):
+    with pytest.raises(UnsettledError, match=r"widen \(not settled after \d+ steps\)"):
         simplify(read("𝒫[P: 0+](a)"), laws=(*NORMALIZING, widen))
 
 

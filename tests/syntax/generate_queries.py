@@ -21,8 +21,8 @@ from meander.syntax.query import (
     Term,
     Then,
     Variable,
+    map_labels,
 )
-from meander.syntax.views import map_labels
 
 PLAIN_NAMES = ("a", "b", "follows", "likes", "posts", "x1", "Größe")
 ODD_NAMES = ("has-tag", "as", "Stream", "window", "result", "tick`ed", "two words", "a.b", "%", "7", '"')
@@ -99,10 +99,10 @@ def regular_queries(draw: st.DrawFn) -> RegularQuery:
 
 @st.composite
 def _rules(draw: st.DrawFn, head: str, arity: int, labels: list[Label], path: str) -> Rule:
-    def labelled(number: Label) -> Label:
+    def labeled(number: Label) -> Label:
         return labels[int(number.name) % len(labels)]
 
-    body = [Atom(map_labels(shape, labelled), src, trg) for shape, src, trg in draw(_BODIES)]
+    body = [Atom(map_labels(shape, labeled), src, trg) for shape, src, trg in draw(_BODIES)]
     bound = [term for atom in body for term in (atom.src, atom.trg) if isinstance(term, Variable)]
     if arity and not bound:
         bound = list(VARIABLES[:2])

@@ -75,7 +75,7 @@ def test_the_papers_queries_are_printed_as_they_are_written(name: str) -> None:
     assert to_datalog(parse(text)) == text
 
 
-def test_a_bare_window_before_a_head_spelt_like_a_unit_is_in_the_streams_unit() -> None:
+def test_a_bare_window_before_a_head_spelled_like_a_unit_is_in_the_streams_unit() -> None:
     for text in ("STREAM s WINDOW 24\nD(x, y) <- a(x, y).", "STREAM s WINDOW 24 d(x, y) <- a(x, y)."):
         assert parse(text).streams == (Stream("s", 24),)
 

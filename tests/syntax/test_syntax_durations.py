@@ -50,8 +50,8 @@ def test_a_duration_in_a_finer_unit(text: str, unit: str, amount: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no duration"),
-        ("soon", "no duration"),
+        ("", "invalid duration"),
+        ("soon", "invalid duration"),
         ("1h30m", "unknown unit of time h30m"),
         ("1e3", "unknown unit of time e3"),
         ("-5s", "negative"),
@@ -59,14 +59,14 @@ def test_a_duration_in_a_finer_unit(text: str, unit: str, amount: int) -> None:
         ("3 hors", "did you mean hours?"),
         ("3 parsecs", "did you mean secs?"),
         ("3 zz", "units are us, ms, s, m, h, d and w"),
-        ("1500ms", "no whole number of s"),
-        ("0.5", "no whole number of s"),
+        ("1500ms", "not a whole number of s"),
+        ("0.5", "not a whole number of s"),
         ("9" * 30, "too long"),
-        ("9" * 100_000, "no duration"),
-        ("٣h", "no duration"),
+        ("9" * 100_000, "invalid duration"),
+        ("٣h", "invalid duration"),
     ],
 )
-def test_what_is_no_duration_is_refused(text: str, message: str) -> None:
+def test_an_invalid_duration_is_refused(text: str, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_duration(text)
     assert message in str(caught.value)

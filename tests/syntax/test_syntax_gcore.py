@@ -9,8 +9,7 @@ import pytest
 
 from meander.errors import QueryError
 from meander.syntax import guess_language, parse, to_datalog
-from meander.syntax.query import Label, RegularQuery, Rule, heads_of
-from meander.syntax.views import map_labels
+from meander.syntax.query import Label, RegularQuery, Rule, heads_of, map_labels
 
 FIGURES = Path(__file__).parent / "figures"
 ON = "ON s WINDOW(5)"
@@ -231,7 +230,7 @@ def test_one_path_constructed_twice_has_two_names() -> None:
     )
 
 
-def test_a_constructed_label_may_be_spelt_like_one_of_the_stream() -> None:
+def test_a_constructed_label_may_be_spelled_like_one_of_the_stream() -> None:
     same(
         f"CONSTRUCT (u)-[:a]->(w) MATCH (u)-[:a]->(v)-[:a]->(w) {ON}",
         "STREAM s WINDOW 5 a(u, w) <- s.a(u, v), s.a(v, w). Answer(u, w) <- a(u, w).",
@@ -270,7 +269,7 @@ def test_a_path_clause_reads_the_stream_that_it_is_used_on() -> None:
     )
 
 
-def test_a_path_clause_spelt_like_a_constructed_label_is_another_head() -> None:
+def test_a_path_clause_spelled_like_a_constructed_label_is_another_head() -> None:
     same(
         f"PATH r = (a)-[:x]->(b) CONSTRUCT (u)-[:r]->(v) MATCH (u)-/r<~r+>/->(v) {ON}",
         "STREAM s WINDOW 5 r_2(a, b) <- x(a, b). r(u, v) <- r_2+(u, v) as r_3. Answer(u, v) <- r(u, v).",

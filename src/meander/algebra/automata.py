@@ -1,11 +1,11 @@
-"""Path expressions as regular languages: what they accept, and the automaton that a search follows.
+"""Path expressions as regular languages, and the automata that path searches follow.
 
 A word is a sequence of symbols `(label, direction)`, direction -1 for an edge read backwards; `^(a/b)` is
-`^b/^a`, so an expression of any shape is a regular expression over such symbols. `compile` gives its minimal
-deterministic automaton by the textbook way (Thompson, subsets, Hopcroft), without a dead state and numbered
+`^b/^a`, so an expression of any shape is a regular expression over such symbols. `minimal_dfa` gives its minimal
+deterministic automaton by the textbook construction (Thompson, subsets, Hopcroft), without a dead state and numbered
 breadth first, so that expressions of equal language have equal automata.
 
-The other functions answer about expressions without building one.
+The other functions work on expressions without building an automaton.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from meander.errors import QueryError
-from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then, labels_of
+from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then, labels_of, map_parts
 
 Symbol = tuple[str, int]
 
@@ -50,53 +50,50 @@ def nullable(expr: PathExpr) -> bool:
 
 def reverse(expr: PathExpr) -> PathExpr:
     """The expression of the same paths walked from their end, inverses at labels: `a/b` gives `^b/^a`."""
-    return _directed(expr, backwards=True)
+    return push_down_inverses(Inverse(expr))
 
 
-def _directed(expr: PathExpr, backwards: bool) -> PathExpr:
+def push_down_inverses(expr: PathExpr, backwards: bool = False) -> PathExpr:
+    """An expression of the same language in which only labels are inverted: `^(a/b)` gives `^b/^a`."""
     match expr:
         case Label():
             return Inverse(expr) if backwards else expr
         case Inverse(inner):
-            return _directed(inner, not backwards)
-        case Then(parts):
-            ordered = parts[::-1] if backwards else parts
-            return Then(tuple(_directed(part, backwards) for part in ordered))
-        case Either(parts):
-            return Either(tuple(_directed(part, backwards) for part in parts))
-        case Repeat(inner, low, high):
-            return Repeat(_directed(inner, backwards), low, high)
+            return push_down_inverses(inner, not backwards)
+        case Then(parts) if backwards:
+            expr = Then(parts[::-1])
+    return map_parts(expr, lambda part: push_down_inverses(part, backwards))
 
 
 def without_empty(expr: PathExpr) -> PathExpr | None:
-    """The expression of all accepted words but the empty one; None where no other word is accepted."""
+    """The expression of all accepted words but the empty one; None if no other word is accepted."""
     if not nullable(expr):
         return expr
     match expr:
         case Label():
             return expr
         case Inverse(inner):
-            kept = without_empty(inner)
-            return None if kept is None else Inverse(kept)
+            nonempty = without_empty(inner)
+            return None if nonempty is None else Inverse(nonempty)
         case Either(parts):
             return _either([without_empty(part) for part in parts])
         case Then(parts):
             # A word that is not empty has a first part that is not: one alternative for each such part.
             alternatives: list[PathExpr | None] = []
             for i, part in enumerate(parts):
-                kept, rest = without_empty(part), parts[i + 1 :]
-                alternatives.append(Then((kept, *rest)) if kept is not None and rest else kept)
+                nonempty, rest = without_empty(part), parts[i + 1 :]
+                alternatives.append(Then((nonempty, *rest)) if nonempty is not None and rest else nonempty)
             return _either(alternatives)
         case Repeat(inner, _, high):
-            kept = without_empty(inner)
-            if kept is None or high == 0:
+            nonempty = without_empty(inner)
+            if nonempty is None or high == 0:
                 return None
-            return kept if high == 1 else Repeat(kept, 1, high)
+            return nonempty if high == 1 else Repeat(nonempty, 1, high)
 
 
 def _either(parts: list[PathExpr | None]) -> PathExpr | None:
-    kept = tuple(dict.fromkeys(part for part in parts if part is not None))
-    return Either(kept) if len(kept) > 1 else kept[0] if kept else None
+    present = tuple(dict.fromkeys(part for part in parts if part is not None))
+    return Either(present) if len(present) > 1 else present[0] if present else None
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -131,8 +128,8 @@ class Dfa:
 
 
 @lru_cache(maxsize=1024)
-def compile(expr: PathExpr) -> Dfa:
-    """The minimal automaton of `expr`; QueryError where it takes more than `MOST_STATES` to build it."""
+def minimal_dfa(expr: PathExpr) -> Dfa:
+    """The minimal automaton of `expr`; QueryError if that takes more than `MOST_STATES` states."""
     thompson = _Thompson()
     thompson.add(expr, 0, 1, backwards=False)
     return _minimize(*_determine(thompson))
@@ -204,15 +201,15 @@ class _Thompson:
         return frozenset(state for state in reached if state == 1 or self.steps[state])
 
 
-Rows = list[dict[Symbol, int]]
+TransitionRows = list[dict[Symbol, int]]
 
 
-def _determine(nfa: _Thompson) -> tuple[Rows, set[int]]:
+def _determine(nfa: _Thompson) -> tuple[TransitionRows, set[int]]:
     """The subset construction; state 0 is the start."""
     subsets = [nfa.closure({0})]
     numbers = {subsets[0]: 0}
     members = 0
-    rows: Rows = []
+    rows: TransitionRows = []
     while len(rows) < len(subsets):
         moves: defaultdict[Symbol, set[int]] = defaultdict(set)
         for state in subsets[len(rows)]:
@@ -232,7 +229,7 @@ def _determine(nfa: _Thompson) -> tuple[Rows, set[int]]:
     return rows, {number for subset, number in numbers.items() if 1 in subset}
 
 
-def _minimize(rows: Rows, accepting: set[int]) -> Dfa:
+def _minimize(rows: TransitionRows, accepting: set[int]) -> Dfa:
     """Hopcroft's refinement, then one state for each block, numbered breadth first over sorted symbols."""
     blocks = _refine(rows, accepting)
     block_of = {state: number for number, block in enumerate(blocks) for state in block}
@@ -248,11 +245,10 @@ def _minimize(rows: Rows, accepting: set[int]) -> Dfa:
                 numbers[target] = len(order)
                 order.append(target)
             transitions[-1][symbol] = numbers[target]
-    kept = frozenset(numbers[block_of[state]] for state in accepting)
-    return Dfa(len(order), kept, tuple(transitions))
+    return Dfa(len(order), frozenset(numbers[block_of[state]] for state in accepting), tuple(transitions))
 
 
-def _refine(rows: Rows, accepting: set[int]) -> list[set[int]]:
+def _refine(rows: TransitionRows, accepting: set[int]) -> list[set[int]]:
     """The coarsest partition of the states in which those of one block accept the same words."""
     sources: list[defaultdict[Symbol, set[int]]] = [defaultdict(set) for _ in rows]
     for state, row in enumerate(rows):
@@ -260,7 +256,7 @@ def _refine(rows: Rows, accepting: set[int]) -> list[set[int]]:
             sources[target][symbol].add(state)
     blocks = [block for block in (set(accepting), set(range(len(rows))) - accepting) if block]
     block_of = [0 if state in blocks[0] else 1 for state in range(len(rows))]
-    # Rows are partial, so both first blocks have to be splitters; of later halves the smaller is enough.
+    # TransitionRows are partial, so both first blocks have to be splitters; of later halves the smaller is enough.
     pending = set(range(len(blocks)))
     while pending:
         before: defaultdict[Symbol, set[int]] = defaultdict(set)
@@ -275,7 +271,7 @@ def _refine(rows: Rows, accepting: set[int]) -> list[set[int]]:
                 if len(inside) == len(blocks[number]):
                     continue
                 blocks[number] -= inside
-                # The new number goes to the smaller half: renumbering is what costs.
+                # The smaller half gets the new number, since renumbering is the expensive part.
                 if number not in pending and len(inside) > len(blocks[number]):
                     blocks[number], inside = inside, blocks[number]
                 for state in inside:
@@ -288,5 +284,5 @@ def _refine(rows: Rows, accepting: set[int]) -> list[set[int]]:
 def _too_large() -> QueryError:
     return QueryError(
         f"this path expression is too large: its automaton would take more than {MOST_STATES:,} states",
-        hint="use smaller bounds in {n,m}, or + and * in their place",
+        hint="use smaller bounds in {n,m}, or + and * instead",
     )

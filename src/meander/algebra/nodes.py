@@ -1,19 +1,16 @@
 """The Streaming Graph Algebra: five logical nodes.
 
-Nodes are immutable, compare by structure, and check themselves when built. Every node stands for a stream
-of tuples over vertices, each with the interval in which it holds; `arity` says how many vertices a tuple
-has (two, but for the node that hands out an `Answer` of another arity), `label` what its tuples are called.
+Nodes are immutable, compare by structure, and check themselves when built. A node stands for a stream of
+tuples over vertices, each with its validity interval.
 
 The vertices of a `Pattern` are written as variables, numbered in the order of their first use over its
-inputs: `ends=((0, 1), (2, 1))` says trg₁ = trg₂, the form `printing.equalities` prints.
-
-A plan may share subplans, so it is a graph in memory though it reads as a tree; a node hashes once, else the
-hash of a plan would cost as much as the tree is large.
+inputs: `ends=((0, 1), (2, 1))` is trg₁ = trg₂, the form that `printing.equalities` prints.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 from meander.algebra.automata import labels
 from meander.syntax.query import PathExpr
@@ -25,18 +22,56 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A conjunction over one tuple: `src = c`, `trg = c`, `src = trg`; what is None or False is not asked."""
+    """A conjunction over one tuple: `src = c`, `trg = c`, `src = trg`. A field at its default imposes nothing."""
 
     src: str | int | None = None
     trg: str | int | None = None
     loop: bool = False
 
+    def conjunction(self, other: Condition) -> Condition | None:
+        """Both conditions as one; None if they contradict each other."""
+        merged = self
+        for field in fields(self):
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            if mine == field.default:
+                merged = replace(merged, **{field.name: theirs})
+            elif theirs not in (field.default, mine):
+                return None
+        return merged
 
-class _HashedOnce:
-    """Keeps a node's hash; left out of pickles, since strings hash differently in another process."""
+    def reversed(self) -> Condition:
+        """The condition on the tuple with its ends exchanged."""
+        return replace(self, src=self.trg, trg=self.src)
+
+
+class Node:
+    """The contract of a node: `label`, `arity` and `inputs`.
+
+    A plan may share subplans. A node therefore hashes once and keeps the hash, else the hash of a plan would take as
+    long as the plan is large as a tree. Pickles leave it out, since strings hash differently in another process.
+    """
 
     __slots__ = ("_hash",)
     _hash: int
+
+    if TYPE_CHECKING:  # fields of some nodes, properties of others
+
+        @property
+        def label(self) -> str:
+            """The label of the node's tuples."""
+
+        @property
+        def inputs(self) -> tuple[Plan, ...]:
+            """The nodes that it reads."""
+
+    @property
+    def arity(self) -> int:
+        """The number of vertices in a tuple: two, except for an `Answer` of another arity."""
+        return 2
+
+    def __init_subclass__(cls) -> None:
+        # `dataclass` would generate another `__hash__` for every class that does not define its own.
+        cls.__hash__ = Node.__hash__  # type: ignore[method-assign]
 
     def __hash__(self) -> int:
         try:
@@ -48,8 +83,11 @@ class _HashedOnce:
             return value
 
 
+_HashedOnce = Node  # the former name, until `physical.shares` no longer imports it
+
+
 @dataclass(frozen=True, slots=True)
-class WScan(_HashedOnce):
+class WScan(Node):
     """`𝒲_{T,β}(σ_φ(S_a ∪ S_b …))`: edges of a stream with any of `labels`, each valid in [t, ⌊t/β⌋·β + T)."""
 
     stream: str
@@ -57,8 +95,6 @@ class WScan(_HashedOnce):
     window: int
     slide: int = 1
     condition: Condition = Condition()
-
-    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if not self.labels:
@@ -73,22 +109,16 @@ class WScan(_HashedOnce):
         return "|".join(self.labels)
 
     @property
-    def arity(self) -> int:
-        return 2
-
-    @property
     def inputs(self) -> tuple[Plan, ...]:
         return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(_HashedOnce):
+class Filter(Node):
     """`σ_φ(S)`: the tuples of the input on which the condition holds."""
 
     input: Plan
     condition: Condition
-
-    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if self.input.arity != 2:
@@ -101,22 +131,16 @@ class Filter(_HashedOnce):
         return self.input.label
 
     @property
-    def arity(self) -> int:
-        return 2
-
-    @property
     def inputs(self) -> tuple[Plan, ...]:
         return (self.input,)
 
 
 @dataclass(frozen=True, slots=True)
-class Union(_HashedOnce):
-    """`S₁ ∪^d S₂ …`: the tuples of all inputs, labelled `label`. One input only renames."""
+class Union(Node):
+    """`S₁ ∪^d S₂ …`: the tuples of all inputs, labeled `label`. A union of one input renames it."""
 
     inputs: tuple[Plan, ...]
     label: str
-
-    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -130,15 +154,13 @@ class Union(_HashedOnce):
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern(_HashedOnce):
-    """`⋈_Φ^{src,trg,d}(S₁, …, Sₙ)`: all ways to match the inputs' ends; hands out the variables `output`."""
+class Pattern(Node):
+    """`⋈_Φ^{src,trg,d}(S₁, …, Sₙ)`: all ways to join the inputs' ends; emits the variables `output`."""
 
     inputs: tuple[Plan, ...]
     ends: tuple[tuple[int, int], ...]
     output: tuple[int, ...]
     label: str
-
-    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if not self.inputs or len(self.inputs) != len(self.ends):
@@ -153,7 +175,7 @@ class Pattern(_HashedOnce):
         if seen != list(range(len(seen))):
             raise PlanError("Pattern's variables are numbered in order of first use")
         if not set(self.output) <= set(seen):
-            raise PlanError("Pattern hands out variables of its own inputs only")
+            raise PlanError("Pattern emits variables of its own inputs only")
 
     @property
     def arity(self) -> int:
@@ -165,22 +187,20 @@ class Pattern(_HashedOnce):
 
 
 @dataclass(frozen=True, slots=True)
-class Path(_HashedOnce):
+class Path(Node):
     """`𝒫_R^d(S_{l₁}, …, S_{lₙ})`: pairs joined by a path whose labels spell a word of `expr`.
 
-    `expr` speaks of its inputs by position: a `Label` named "0" is the first input, "1" the second, … (its
+    `expr` refers to its inputs by position: a `Label` named "0" is the first input, "1" the second, … (its
     `stream` is None). Every input is used, so that inputs are exactly the streams whose end points have the
-    empty path, where `expr` accepts the empty word. The printed form shows the inputs' labels.
+    empty path if `expr` accepts the empty word. The printed form shows the inputs' labels.
 
-    `demand`, where there is one, is what all readers of the path ask for: pairs outside of it may be left out.
+    `demand`, if given, holds the only pairs that the readers of the path need: others may be left out.
     """
 
     inputs: tuple[Plan, ...]
     expr: PathExpr
     label: str
     demand: Plan | None = None
-
-    __hash__ = _HashedOnce.__hash__
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -191,15 +211,11 @@ class Path(_HashedOnce):
             raise PlanError("Path names each input once")
         used = labels(self.expr)
         if any(label.stream is not None for label in used):
-            raise PlanError("Path's expression speaks of inputs by position, not of streams")
-        if {label.name for label in used} != {str(place) for place in range(len(self.inputs))}:
+            raise PlanError("Path's expression refers to inputs by position, not to streams")
+        if {label.name for label in used} != {str(position) for position in range(len(self.inputs))}:
             raise PlanError(f"Path's expression uses each of its {len(self.inputs)} inputs, and no other")
         if self.demand is not None and self.demand.arity != 2:
-            raise PlanError("Path is asked for pairs")
-
-    @property
-    def arity(self) -> int:
-        return 2
+            raise PlanError("Path's demand has pairs")
 
 
 Plan = WScan | Filter | Union | Pattern | Path

@@ -1,16 +1,16 @@
 """SGQParser: a regular query to its canonical plan.
 
 Heads are taken in the topological order of the dependency graph. A label of a stream becomes a `WScan`, a
-path atom a `Path`, a rule a `Pattern` over its body, and a head of several rules a `Union`. What differs
-from the paper's text is what its own example shows:
+path atom a `Path`, a rule a `Pattern` over its body, and a head of several rules a `Union`. It differs from
+the paper's text where the paper's own example does:
 
-- A rule that only hands on its one atom adds no node: `Answer(u, m) <- Notify(u, m)` is Notify's plan.
+- A rule that only forwards its single atom adds no node: `Answer(u, m) <- Notify(u, m)` is Notify's plan.
 - A pattern's inputs stand as the atoms were written, but a path whose variables are all bound by plain
   atoms of the same rule is a check on those, and comes after them.
 
-Constants become a `Filter` on the atom's plan. A head that only renames something, used inside a path
-expression, keeps its name by a `Union` of one: the edges that a path is made of are called what the
-expression calls them.
+Constants become a `Filter` on the atom's plan. A head that only renames another, used inside a path
+expression, keeps its name by a `Union` of one input: the edges of a path have the labels that the
+expression uses.
 """
 
 from __future__ import annotations
@@ -20,21 +20,17 @@ from graphlib import CycleError, TopologicalSorter
 
 from meander.algebra import automata
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, PlanError, Union, WScan
-from meander.algebra.printing import expression
 from meander.errors import QueryError
+from meander.syntax.printing import expression_text
 from meander.syntax.query import (
     Atom,
     Constant,
-    Either,
-    Inverse,
     Label,
-    PathExpr,
     RegularQuery,
-    Repeat,
     Rule,
     Term,
-    Then,
     Variable,
+    map_labels,
 )
 
 
@@ -45,16 +41,16 @@ def translate(query: RegularQuery) -> dict[str, Plan]:
 
 
 def result_labels(query: RegularQuery) -> dict[str, str]:
-    """What the answers of each result are called: by its head, without the name of the view it belongs to.
+    """The label of each result's answers: its head, without the name of the view it belongs to.
 
-    An `Answer` that only hands on another head is only a way to say which: its answers keep that head's name.
+    An `Answer` that only forwards another head selects it as the result: its answers keep that head's name.
     """
     rules = _rules_by_head(query)
     named = {}
     for head in query.results:
-        handed_on = _handed_on(rules[head][0]) if head == "Answer" and len(rules[head]) == 1 else None
-        if handed_on is not None and isinstance(handed_on.expr, Label) and handed_on.expr.stream is None:
-            named[head] = _edge_label(handed_on.expr.name)
+        forwarded = _forwarded(rules[head][0]) if head == "Answer" and len(rules[head]) == 1 else None
+        if forwarded is not None and isinstance(forwarded.expr, Label) and forwarded.expr.stream is None:
+            named[head] = _edge_label(forwarded.expr.name)
         else:
             named[head] = _edge_label(head)
     return named
@@ -63,20 +59,20 @@ def result_labels(query: RegularQuery) -> dict[str, str]:
 def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
     """For each result whose answers are paths, the canonical `Path`s that prove them; None for the others.
 
-    An answer is a path where its rule hands on a path atom, names one of its body's (`Rule.path`), or hands
-    on a head whose answers are paths; with several rules, where that is so for each.
+    An answer is a path if its rule forwards a path atom, names one of its body's (`Rule.path`), or forwards
+    a head whose answers are paths; with several rules, if that is so for each.
     """
     translation = _Translation(query)
     proofs: dict[str, tuple[Path, ...] | None] = {}
     for head in translation.order:
-        found = [translation.proofs(rule, proofs) for rule in translation.rules[head]]
-        paths = [path for alternative in found if alternative is not None for path in alternative]
-        proofs[head] = None if None in found else tuple(dict.fromkeys(paths))
+        by_rule = [translation.proofs(rule, proofs) for rule in translation.rules[head]]
+        paths = [path for rule_paths in by_rule if rule_paths is not None for path in rule_paths]
+        proofs[head] = None if None in by_rule else tuple(dict.fromkeys(paths))
     return {head: proofs[head] for head in query.results}
 
 
 class _Translation:
-    """The plans of all heads of a query, made in `order`."""
+    """The plans of all heads of a query, built in `order`."""
 
     def __init__(self, query: RegularQuery) -> None:
         self.streams = {stream.name: stream for stream in query.streams}
@@ -102,19 +98,19 @@ class _Translation:
             raise PlanError(f"rules are recursive: {' <- '.join(reversed(error.args[1]))}") from None
 
     def _rule(self, rule: Rule) -> Plan:
-        handed_on = _handed_on(rule)
-        if handed_on is not None:
-            return self._atom(handed_on)
+        forwarded = _forwarded(rule)
+        if forwarded is not None:
+            return self._atom(forwarded)
         numbers: dict[Term | tuple[int, str], int] = {}
         inputs, ends = [], []
-        for place, atom in enumerate(_pattern_order(rule.body)):
+        for position, atom in enumerate(_pattern_order(rule.body)):
             inputs.append(self._atom(atom))
-            # A constant is asked for by its Filter: here its place is a variable of its own.
-            src = atom.src if isinstance(atom.src, Variable) else (place, "src")
-            trg = atom.trg if isinstance(atom.trg, Variable) else (place, "trg")
+            # A constant is selected by its Filter: here it is a variable that occurs once.
+            src = atom.src if isinstance(atom.src, Variable) else (position, "src")
+            trg = atom.trg if isinstance(atom.trg, Variable) else (position, "trg")
             ends.append((numbers.setdefault(src, len(numbers)), numbers.setdefault(trg, len(numbers))))
         if unbound := [variable.name for variable in rule.args if variable not in numbers]:
-            raise PlanError(f"{rule.head} hands out {unbound[0]}, which its body does not bind")
+            raise PlanError(f"{rule.head} returns {unbound[0]}, which its body does not bind")
         output = tuple(numbers[variable] for variable in rule.args)
         return Pattern(tuple(inputs), tuple(ends), output, _edge_label(rule.head))
 
@@ -140,17 +136,19 @@ class _Translation:
             if label.stream is None and plan.label != _edge_label(label.name):
                 plan = Union((plan,), _edge_label(label.name))
             numbers[label] = Label(str(inputs.setdefault(plan, len(inputs))))
-        name = atom.name or expression(atom.expr, lambda label: label.name)
-        path = Path(tuple(inputs), _renamed(atom.expr, numbers), name)
+        name = atom.name or expression_text(atom.expr, lambda label: label.name)
+        path = Path(tuple(inputs), map_labels(atom.expr, numbers.__getitem__), name)
         try:
-            automata.compile(path.expr)  # too large an automaton is better refused now than when a run starts
+            automata.minimal_dfa(
+                path.expr
+            )  # too large an automaton is better refused now than when a run starts
         except QueryError as error:
             error.span = atom.span
             raise
         return path
 
     def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
-        """The Paths that prove the answers of one rule; `known` says so for the heads before it."""
+        """The Paths that prove the answers of one rule; `known` has those of the heads before it."""
         if rule.path is not None:
             return tuple(self.path(atom) for atom in rule.body if atom.name == rule.path)
         if len(rule.body) != 1 or rule.args != (rule.body[0].src, rule.body[0].trg):
@@ -180,12 +178,12 @@ def _labels(rule: Rule) -> list[Label]:
 
 
 def _is_path(atom: Atom) -> bool:
-    """Whether an atom is a path: any expression but a label alone, and that too where it is named."""
+    """Whether an atom is a path: any expression but a plain label, and a plain label if it is named."""
     return atom.name is not None or not isinstance(atom.expr, Label)
 
 
-def _handed_on(rule: Rule) -> Atom | None:
-    """The atom of a rule that does nothing but hand it on, if it is such a rule."""
+def _forwarded(rule: Rule) -> Atom | None:
+    """The atom of a rule that does nothing but forward it; None for any other rule."""
     atom = rule.body[0]
     same = len(rule.body) == 1 and rule.args == (atom.src, atom.trg) and atom.src != atom.trg
     return atom if same else None
@@ -206,19 +204,5 @@ def _value(term: Term) -> str | int | None:
 
 
 def _edge_label(name: str) -> str:
-    """What edges under a name are called: a view's label goes by the view's name in queries alone."""
+    """The label of edges under a name: a view's label is qualified by the view in queries only."""
     return name.rpartition(".")[2]
-
-
-def _renamed(expr: PathExpr, names: dict[Label, Label]) -> PathExpr:
-    match expr:
-        case Label():
-            return names[expr]
-        case Inverse(inner):
-            return Inverse(_renamed(inner, names))
-        case Then(parts):
-            return Then(tuple(_renamed(part, names) for part in parts))
-        case Either(parts):
-            return Either(tuple(_renamed(part, names) for part in parts))
-        case Repeat(inner, low, high):
-            return Repeat(_renamed(inner, names), low, high)

@@ -1,7 +1,7 @@
-"""Pictures as SVG text, laid out here: plans as layered graphs, answers as a timeline.
+"""Pictures as SVG text: plans as layered graphs, answers as a timeline.
 
-No program and no package is needed for it. Pictures have dark text on a white ground of their own, so that
-they read the same on a dark page.
+They need no other program or package (docs/notes/drawing.md has the reasons), and have dark text on a white
+background of their own, so that they read the same on a dark page.
 """
 
 from meander.drawing.plan import draw_plan

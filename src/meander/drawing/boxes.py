@@ -1,4 +1,4 @@
-"""A graph of boxes as SVG: texts measured and wrapped, boxes laid out in layers, arrows from inputs up."""
+"""A graph of boxes as SVG: texts measured and wrapped, boxes in layers, arrows from inputs up to their readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAD, _NAME, _DETAIL, _NUMBER = 11.5, 13.0, 11.5, 9.5
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node of the picture: a heading, a name, and details below it; `numbered` tells its inputs apart."""
+    """A node of the picture: a heading, a name, and details below it; `numbered` shows the order of its inputs."""
 
     heading: str
     name: str
@@ -26,7 +26,7 @@ class Box:
     fill: str = "#f6f8fa"
     stroke: str = "#57606a"
     numbered: bool = False
-    round: bool = False
+    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,14 @@ def draw_boxes(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: st
         text_element(MARGIN, MARGIN + 12 + 20 * number, line, 14, anchor="start", bold=True)
         for number, line in enumerate(titles)
     ]
-    leaving, reaching = _ports(edges, layout, [box.width for box in measured])
+    leaving, arriving = _ports(edges, layout, [box.width for box in measured])
     for number, (lower, upper) in enumerate(edges):
-        points = _way(number, lower, upper, layout, measured, leaving[number], reaching[number])
+        points = _way(number, lower, upper, layout, measured, leaving[number], arriving[number])
         body.append(_arrow([(x + left, y + top) for x, y in points]))
     for node, (box, size) in enumerate(zip(boxes, measured, strict=True)):
         x, y = layout.centers[node]
-        ports = (
-            [(x + reaching[number], place) for number, place in _inputs(edges, node)] if box.numbered else []
-        )
-        body.append(_box(box, size, x + left, y + top, [(port + left, place) for port, place in ports]))
+        ports = [arriving[number] for number, (_, upper) in enumerate(edges) if upper == node]
+        body.append(_box(box, size, x + left, y + top, ports))
     return document(width, layout.height + top + MARGIN, title, body)
 
 
@@ -73,47 +71,43 @@ def _measure(box: Box, inputs: int) -> _Measured:
     return _Measured(lines, max(wide + 2 * _PADDING, PORT * (inputs + 1), 64.0), height)
 
 
-def _inputs(edges: Sequence[tuple[int, int]], node: int) -> list[tuple[int, int]]:
-    """The edges that reach a box, each with its place among the box's inputs, counted from 1."""
-    numbers = [number for number, (_, upper) in enumerate(edges) if upper == node]
-    return [(number, place) for place, number in enumerate(numbers, start=1)]
-
-
 def _ports(
     edges: Sequence[tuple[int, int]], layout: Layout, widths: list[float]
 ) -> tuple[list[float], list[float]]:
-    """How far from the centers of its boxes each edge leaves below and arrives above, so that edges do not
-    cross right at a box: sorted by where they come from or go to."""
-    leaving, reaching = [0.0] * len(edges), [0.0] * len(edges)
-    for node in range(len(layout.centers)):
-        out = [number for number, (lower, _) in enumerate(edges) if lower == node]
-        out.sort(
-            key=lambda number: (
-                layout.lanes[number][0][0] if layout.lanes[number] else _x(layout, edges[number][1])
-            )
-        )
-        into = [number for number, (_, upper) in enumerate(edges) if upper == node]
-        into.sort(
-            key=lambda number: (
-                layout.lanes[number][-1][0] if layout.lanes[number] else _x(layout, edges[number][0])
-            )
-        )
-        apart = min(2 * PORT, (widths[node] - PORT) / max(1, len(into)))
-        close = min(10.0, (widths[node] - PORT) / max(1, len(out)))
-        for offsets, numbers, space in ((leaving, out, close), (reaching, into, apart)):
-            for place, number in enumerate(numbers):
-                offsets[number] = (place - (len(numbers) - 1) / 2) * space
-    return leaving, reaching
+    """The horizontal distance from the center of its box at which each edge leaves, and at which it arrives.
 
-
-def _x(layout: Layout, node: int) -> float:
-    return layout.centers[node][0]
+    Edges of one box are sorted by the direction they come from or go to, so that they do not cross right at the box.
+    """
+    leaving, arriving = [0.0] * len(edges), [0.0] * len(edges)
+    for node, width in enumerate(widths):
+        for offsets, own, other, nearest_lane, apart in (
+            (leaving, 0, 1, 0, 10.0),
+            (arriving, 1, 0, -1, 2 * PORT),
+        ):
+            numbers = [number for number, edge in enumerate(edges) if edge[own] == node]
+            numbers.sort(
+                key=lambda number: (
+                    layout.lanes[number][nearest_lane]
+                    if layout.lanes[number]
+                    else layout.centers[edges[number][other]]
+                )[0]
+            )
+            space = min(apart, (width - PORT) / max(1, len(numbers)))
+            for position, number in enumerate(numbers):
+                offsets[number] = (position - (len(numbers) - 1) / 2) * space
+    return leaving, arriving
 
 
 def _way(
-    number: int, lower: int, upper: int, layout: Layout, measured: list[_Measured], leave: float, reach: float
+    number: int,
+    lower: int,
+    upper: int,
+    layout: Layout,
+    measured: list[_Measured],
+    leave: float,
+    arrive: float,
 ) -> list[tuple[float, float]]:
-    """The points of an edge from box to box: upright within each layer's band, free between bands."""
+    """The points of an edge from box to box: vertical within each layer's band, curved between bands."""
     x, y = layout.centers[lower]
     points = [(x + leave, y - measured[lower].height / 2), (x + leave, layout.bands[layout.layer[lower]][0])]
     for lane, level in layout.lanes[number]:
@@ -121,13 +115,13 @@ def _way(
     x, y = layout.centers[upper]
     return [
         *points,
-        (x + reach, layout.bands[layout.layer[upper]][1]),
-        (x + reach, y + measured[upper].height / 2),
+        (x + arrive, layout.bands[layout.layer[upper]][1]),
+        (x + arrive, y + measured[upper].height / 2),
     ]
 
 
 def _arrow(points: list[tuple[float, float]]) -> str:
-    """Upright pieces joined by curves, with a head at the last point."""
+    """Vertical segments joined by curves, with a head at the last point."""
     x, y = points[0]
     path = [f"M{x:.1f} {y:.1f}"]
     for (from_x, from_y), (to_x, to_y) in zip(points[1::2], points[2::2], strict=False):
@@ -143,9 +137,10 @@ def _arrow(points: list[tuple[float, float]]) -> str:
     )
 
 
-def _box(box: Box, size: _Measured, x: float, y: float, ports: list[tuple[float, int]]) -> str:
+def _box(box: Box, size: _Measured, x: float, y: float, ports: list[float]) -> str:
+    """A box around (x, y); a numbered one shows at its `ports` which input arrives there."""
     left, top = x - size.width / 2, y - size.height / 2
-    corner = size.height / 2 if box.round else 6.0
+    corner = size.height / 2 if box.rounded else 6.0
     parts = [
         f'<g class="box"><rect x="{left:.1f}" y="{top:.1f}" width="{size.width:.1f}" height="{size.height:.1f}" '
         f'rx="{corner:.1f}" fill="{box.fill}" stroke="{box.stroke}" stroke-width="1.2"/>'
@@ -163,6 +158,6 @@ def _box(box: Box, size: _Measured, x: float, y: float, ports: list[tuple[float,
                 fill=box.stroke if bold else "#1f2328",
             )
         )
-    for port, place in ports:
-        parts.append(text_element(port, top + size.height - 4, str(place), _NUMBER, fill="#57606a"))
+    for number, port in enumerate(ports if box.numbered else (), start=1):
+        parts.append(text_element(x + port, top + size.height - 4, str(number), _NUMBER, fill="#57606a"))
     return "".join(parts) + "</g>"

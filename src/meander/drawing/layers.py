@@ -1,17 +1,16 @@
-"""Where to put the boxes of a directed acyclic graph: in layers, arrows upwards.
+"""Layered layout of a directed acyclic graph of boxes, arrows upwards, by Sugiyama's method.
 
-A box stands one layer below the lowest that reads it. An arrow that skips layers passes each through a
-narrow lane of its own, so that no arrow runs under a box. Within a layer the order is that of the readers'
-inputs; sweeps by median are tried where arrows cross. Then each layer is moved as near to its neighbours as
-the distances between boxes allow.
+A box stands one layer below its lowest reader. An arrow that skips layers passes each through a narrow lane of
+its own, so that no arrow runs under a box. The order within a layer is that of the readers' inputs, improved by
+median sweeps if arrows cross. Then each node moves as near to its neighbors as the distances within its layer allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from itertools import accumulate, combinations, pairwise
+from statistics import fmean, median
 
 LANE = 14.0
 SPACE = 28.0
@@ -58,7 +57,7 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
         above[lower].append(upper)
     order = _order(_first_order(layer, below), below, above)
     x = _positions(order, widths, nodes, below, above)
-    left = min(place - width / 2 for place, width in zip(x, widths, strict=True))
+    left = min(center - width / 2 for center, width in zip(x, widths, strict=True))
     bands, top = [], 0.0
     for row in order:
         height = max((sizes[node][1] for node in row if node < nodes), default=0.0)
@@ -69,13 +68,13 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
         bands=bands,
         layer=layer[:nodes],
         lanes=[[(x[node] - left, layer[node]) for node in chain] for chain in lane_nodes],
-        width=max(place + width / 2 for place, width in zip(x, widths, strict=True)) - left,
+        width=max(center + width / 2 for center, width in zip(x, widths, strict=True)) - left,
         height=top - GAP,
     )
 
 
 def _layers(nodes: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The longest way of each node up to one that nothing reads."""
+    """The length of the longest path from each node up to one without readers."""
     layer = [0] * nodes
     for _ in range(nodes):
         before = list(layer)
@@ -101,21 +100,21 @@ def _first_order(layer: list[int], below: list[list[int]]) -> Layers:
 
 
 def _order(order: Layers, below: list[list[int]], above: list[list[int]]) -> Layers:
-    """The order with the fewest crossings that twelve sweeps of the median rule find."""
+    """The order with the fewest crossings found in twelve sweeps of the median heuristic."""
     best, fewest = order, _crossings(order, below)
     for sweep in range(12):
         if fewest == 0:
             break
         order = [list(row) for row in order]
-        neighbours, rows = (above, order) if sweep % 2 == 0 else (below, order[::-1])
+        neighbors, rows = (above, order) if sweep % 2 == 0 else (below, order[::-1])
         for fixed, row in pairwise(rows):
-            place = {node: number for number, node in enumerate(fixed)}
-            own = {node: float(number) for number, node in enumerate(row)}
-            wanted = {
-                node: median([place[other] for other in neighbours[node]]) if neighbours[node] else own[node]
-                for node in row
+            position = {node: number for number, node in enumerate(fixed)}
+            # A node without neighbors keeps its own position; sorting is stable.
+            medians = {
+                node: median([position[other] for other in neighbors[node]]) if neighbors[node] else number
+                for number, node in enumerate(row)
             }
-            row.sort(key=lambda node: (wanted[node], own[node]))
+            row.sort(key=medians.__getitem__)
         crossings = _crossings(order, below)
         if crossings < fewest:
             best, fewest = order, crossings
@@ -125,59 +124,47 @@ def _order(order: Layers, below: list[list[int]], above: list[list[int]]) -> Lay
 def _crossings(order: Layers, below: list[list[int]]) -> int:
     count = 0
     for upper, lower in pairwise(order):
-        place = {node: number for number, node in enumerate(lower)}
-        ends = [place[other] for node in upper for other in sorted(below[node], key=place.__getitem__)]
-        count += sum(first > second for number, first in enumerate(ends) for second in ends[number + 1 :])
+        position = {node: number for number, node in enumerate(lower)}
+        ends = [position[other] for node in upper for other in sorted(below[node], key=position.__getitem__)]
+        count += sum(first > second for first, second in combinations(ends, 2))
     return count
 
 
 def _positions(
     order: Layers, widths: list[float], boxes: int, below: list[list[int]], above: list[list[int]]
 ) -> list[float]:
-    """The x of each node: near the mean of its neighbours, boxes of a layer in order and apart."""
+    """The x of each node: near the mean of its neighbors, with the nodes of a layer in order and apart."""
     x = [0.0] * len(widths)
 
-    def distance(left: int, right: int) -> float:
-        lanes = (left >= boxes) + (right >= boxes)
-        return (widths[left] + widths[right]) / 2 + SPACE / (1 + lanes)
+    def gaps(row: list[int]) -> list[float]:
+        return [
+            (widths[left] + widths[right]) / 2 + SPACE / (1 + (left >= boxes) + (right >= boxes))
+            for left, right in pairwise(row)
+        ]
 
     for row in order:
-        x_next = 0.0
-        for left, right in zip([None, *row], row, strict=False):
-            x_next += distance(left, right) if left is not None else 0.0
-            x[right] = x_next
-    # Sweeps down, then up, then to the middle of both: straight lanes, readers over what they read.
-    for sweep in range(24):
-        neighbours: Callable[[int], list[int]] = (
-            above.__getitem__,
-            below.__getitem__,
-            lambda node: above[node] + below[node],
-        )[sweep % 3]
-        for row in order if sweep % 3 != 1 else order[::-1]:
-            wanted = []
-            for node in row:
-                others = neighbours(node)
-                wanted.append(sum(x[other] for other in others) / len(others) if others else x[node])
-            weights = [4.0 if node >= boxes else float(max(1, len(neighbours(node)))) for node in row]
-            gaps = [distance(left, right) for left, right in pairwise(row)]
-            for node, place in zip(row, _spread(wanted, weights, gaps), strict=True):
-                x[node] = place
+        for node, offset in zip(row, accumulate(gaps(row), initial=0.0), strict=True):
+            x[node] = offset
+    # Sweeps down, up, and towards both sides: lanes become straight, and readers stand over their inputs.
+    both = [[*upper, *lower] for upper, lower in zip(above, below, strict=True)]
+    for neighbors, rows in [(above, order), (below, order[::-1]), (both, order)] * 8:
+        for row in rows:
+            means = [
+                fmean(x[other] for other in neighbors[node]) if neighbors[node] else x[node] for node in row
+            ]
+            for node, center in zip(row, _spread(means, gaps(row)), strict=True):
+                x[node] = center
     return x
 
 
-def _spread(wanted: list[float], weights: list[float], gaps: list[float]) -> list[float]:
-    """The places nearest to `wanted` (weighted squares) at least `gaps` apart: pool adjacent violators."""
-    offset, offsets = 0.0, [0.0]
-    for gap in gaps:
-        offset += gap
-        offsets.append(offset)
-    pools: list[tuple[float, float, int]] = []  # weight, mean, members
-    for want, weight, moved in zip(wanted, weights, offsets, strict=True):
-        pool = (weight, want - moved, 1)
-        while pools and pools[-1][1] > pool[1]:
-            other = pools.pop()
-            total = other[0] + pool[0]
-            pool = (total, (other[0] * other[1] + pool[0] * pool[1]) / total, other[2] + pool[2])
-        pools.append(pool)
-    means = [mean for _, mean, members in pools for _ in range(members)]
-    return [mean + moved for mean, moved in zip(means, offsets, strict=True)]
+def _spread(wanted: list[float], gaps: list[float]) -> list[float]:
+    """Positions near the wanted ones, at least `gaps` apart.
+
+    Pushing all to the right keeps the distances, so does pushing all to the left, and so does the mean of both.
+    """
+    rightmost, leftmost = wanted[:1], wanted[-1:]
+    for position, gap in zip(wanted[1:], gaps, strict=True):
+        rightmost.append(max(position, rightmost[-1] + gap))
+    for position, gap in zip(wanted[-2::-1], gaps[::-1], strict=True):
+        leftmost.append(min(position, leftmost[-1] - gap))
+    return [(right + left) / 2 for right, left in zip(rightmost, leftmost[::-1], strict=True)]

@@ -1,7 +1,7 @@
-"""How wide a text will be, where to break it, and how to put it into SVG.
+"""The width of a text, its line breaks, and its SVG element.
 
-Which font a viewer has is not known here, so widths are those of a wide one (DejaVu Sans) or a little more:
-a box made for this width holds the text in the narrower fonts too.
+The viewer's font is unknown, so widths are those of a wide one (DejaVu Sans) or a little more: a box of this
+width holds the text in narrower fonts too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 FONTS = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', 'STIX Two Math', 'Cambria Math', sans-serif"
 BOLD = 1.16
-"""How much wider bold text is taken to be."""
+"""The assumed width of bold text, relative to regular text."""
 
 _WIDTHS = {
     0.41: " \u00a0!',./:;IJ\\`fijlt|-()[]·",
@@ -48,11 +48,11 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 def wrap(text: str, size: float, width: float, *, lines: int = 8, bold: bool = False) -> list[str]:
     """`text` broken into lines no wider than `width`, at spaces where possible, then after `/` and `|`.
 
-    A text that takes more than `lines` is cut there and ends in `…`.
+    A text of more than `lines` lines is truncated and ends in `…`.
     """
     wrapped: list[str] = []
     line = ""
-    # Only as much as could be shown is looked at: a label may be megabytes long.
+    # Only the part that could be shown is measured: a label may be megabytes long.
     longest = int(lines * width / (size * 0.2)) + 1
     for piece in _pieces(printable(text[:longest]), size, width, bold):
         if line and text_width((line + piece).rstrip(), size, bold=bold) > width:
@@ -93,7 +93,7 @@ def printable(text: str) -> str:
 
 def subscripts(text: str) -> str:
     """`trg1 = src2` → `trg₁ = src₂`"""
-    return re.sub(r"\b(src|trg)(\d+)\b", lambda found: found[1] + found[2].translate(_SUBSCRIPTS), text)
+    return re.sub(r"\b(src|trg)(\d+)\b", lambda match: match[1] + match[2].translate(_SUBSCRIPTS), text)
 
 
 def text_element(
@@ -122,7 +122,7 @@ def escape(text: str) -> str:
 
 
 def document(width: float, height: float, title: str, body: list[str]) -> str:
-    """A whole SVG document on a white ground."""
+    """A whole SVG document on a white background."""
     name = escape(title)
     return "\n".join(
         [

@@ -1,8 +1,8 @@
 """A timeline of answers: one row for each answer, and below it a row for each edge that proves it.
 
 A row has a bar for each interval in which its answer holds or its edge is valid. Intervals are half-open, and drawn
-so: a stroke where one begins (that instant included), a ring where it ends (that instant excluded).
-The time of an answer is tinted across the rows of its edges, so that one sees which edge starts it and which ends it.
+as such: a stroke at the beginning (that instant included), a ring at the end (that instant excluded).
+The time of an answer is tinted across the rows of its edges, to show which edge starts it and which ends it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 
 from meander.drawing.text import document, escape, text_element, text_width, wrap
+from meander.syntax.durations import MICROSECONDS
 
 MOST_ANSWERS = 60
-"""A longer timeline is cut there."""
+"""A longer timeline is truncated to this many answers."""
 
 Interval = tuple[int, int | None]
 """`[ts, exp)`; an `exp` of None is an end that is not known yet."""
@@ -96,8 +97,8 @@ class _Axis:
     def text(self, time: int) -> str:
         """A time in the unit of the ticks and smaller ones: `26h`, `26h30m`."""
         parts, rest = [], time
-        for name in reversed(_UNITS):
-            if _UNITS[self.unit] <= _UNITS[name] <= _UNITS[self.tick_unit]:
+        for name in reversed(_STEPS):
+            if MICROSECONDS[self.unit] <= MICROSECONDS[name] <= MICROSECONDS[self.tick_unit]:
                 amount, rest = divmod(rest, _in_unit(name, self.unit))
                 parts += [f"{amount}{name}"] if amount else []
         return "".join(parts) or f"0{self.tick_unit}"
@@ -107,7 +108,7 @@ class _Axis:
         return f"[{self.text(ts)}, {'…' if exp is None else self.text(exp)})"
 
     def draw(self, y: float, bottom: float) -> list[str]:
-        """Lines from `y` to `bottom`, each with its time above, and where they are long also below."""
+        """Lines from `y` to `bottom`, each with its time above, and also below if they are long."""
         body = []
         for time in range(self.first, self.last + 1, self.step):
             x = self.x(time)
@@ -149,7 +150,7 @@ def draw_timeline(answers: Sequence[Answer], title: str = "", *, unit: str = "s"
 
 
 def _group(answer: Answer, axis: _Axis, y: float, color: str) -> tuple[list[str], float, float]:
-    """An answer and its edges from `y` down; where the next answer begins; how far to the right this one extends."""
+    """An answer and its edges from `y` down; the y of the next answer; the right end of this one."""
     height = _ANSWER.height + _EDGE.height * len(answer.proof)
     body = ['<g class="answer">', f"<title>{escape(answer.name)}</title>"]
     body.append(f'<path d="M{_MARGIN} {y:.1f}H{axis.left + _CHART:.1f}" stroke="#d0d7de"/>')
@@ -179,7 +180,7 @@ def _group(answer: Answer, axis: _Axis, y: float, color: str) -> tuple[list[str]
 
 
 def _bars(row: Row, axis: _Axis, y: float, style: _Style, color: str) -> tuple[list[str], float]:
-    """The bars of a row, each with its interval as text: within the bar, behind it, or where neither has room only as
+    """The bars of a row, each with its interval as text: within the bar, behind it, or, if neither has room, only as
     the bar's title."""
     body, right = [], 0.0
     bars = row.bars
@@ -235,7 +236,6 @@ def _cycle(colors: Sequence[str]) -> Iterable[str]:
     return (colors[number % len(colors)] for number in count())
 
 
-_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _STEPS = {
     "us": (1, 2, 5, 10, 20, 50, 100, 200, 500),
     "ms": (1, 2, 5, 10, 20, 50, 100, 200, 500),
@@ -248,12 +248,12 @@ _STEPS = {
 
 def _in_unit(name: str, unit: str) -> int:
     """A unit of time in another that divides it."""
-    return _UNITS[name] // _UNITS[unit]
+    return MICROSECONDS[name] // MICROSECONDS[unit]
 
 
 def _steps(unit: str) -> Iterator[tuple[int, str]]:
     """Distances between ticks, from the smallest up, each with the unit in which it is a round number."""
     for name, steps in _STEPS.items():
-        if _UNITS[name] >= _UNITS[unit]:
+        if MICROSECONDS[name] >= MICROSECONDS[unit]:
             yield from ((step * _in_unit(name, unit), name) for step in steps)
     yield from ((50 * 2**power * _in_unit("d", unit), "d") for power in count())

@@ -1,7 +1,7 @@
 """What will run for a query: the query itself, the chosen plan, the state that it will hold, and warnings about
-queries that are legal but hardly meant.
+queries that are legal but probably unintended.
 
-How the plan came about is shown stage by stage: `query`, `logical`, `plans`, `physical`, or `all` of them.
+The way from the query to its plan is shown stage by stage: `query`, `logical`, `plans`, `physical`, or `all` of them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Mapping
 
 from meander.explain.sections import Section, as_text
 from meander.explain.stages import EVERY_STAGE, STAGES, Explanation
-from meander.explain.warnings import Warning, warnings_of
+from meander.explain.warnings import QueryWarning, warnings_of
 from meander.syntax.query import RegularQuery
 
 __all__ = [
     "EVERY_STAGE",
     "STAGES",
     "Explanation",
+    "QueryWarning",
     "Section",
-    "Warning",
     "as_text",
     "explain",
     "sections",

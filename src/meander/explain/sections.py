@@ -1,4 +1,4 @@
-"""An explanation is a list of sections: a title and lines of plain text, whoever prints them."""
+"""An explanation is a list of sections, each a title and lines of plain text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Section:
 
 
 def as_text(sections: Iterable[Section]) -> str:
-    """Sections one below the other: titles at the margin, what belongs to them indented by two."""
+    """Sections one below the other: titles at the margin, their text indented by two."""
     return "\n\n".join(_section_text(section) for section in sections) + "\n"
 
 
@@ -28,12 +28,6 @@ def _section_text(section: Section) -> str:
 def indent(text: str, by: int = 2) -> str:
     """Every line moved to the right; empty lines stay empty."""
     return "\n".join(" " * by + line if line else "" for line in text.split("\n"))
-
-
-def listed(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`"""
-    shown = list(names)
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The stages of a query's way to a plan, each as sections of text, and the summary of them."""
+"""The stages from a query to its physical plan, each as sections of text, and a summary."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from functools import cached_property
 from meander.algebra.nodes import Plan
 from meander.algebra.printing import notation
 from meander.algebra.printing import tree as logical_tree
-from meander.algebra.translate import translate
+from meander.algebra.translate import result_labels, translate
+from meander.algebra.trees import fold
 from meander.drawing import draw_plan
 from meander.errors import ArgumentError
-from meander.explain.physical import draw_physical, draw_stages, physical_plan, staged_plan
+from meander.explain.pictures import draw_physical, draw_stages
 from meander.explain.sections import Section, counted, indent
 from meander.explain.state import state_held
 from meander.explain.warnings import warnings_of
 from meander.physical.path_operators import PATH_OPERATORS
-from meander.physical.plan import PhysicalPlan
+from meander.physical.plan import PhysicalPlan, QueryPlan, build
 from meander.physical.printing import KINDS, describe, describe_stages, tree
-from meander.physical.stages import StagedPlan
+from meander.physical.stages import StagedPlan, build_stages
 from meander.rewrite import choose, enumerate_plans, pass_demand, simplify
 from meander.rewrite.choice import cost
 from meander.rewrite.engine import Firing
@@ -27,17 +28,17 @@ from meander.syntax.durations import format_duration
 from meander.syntax.query import RegularQuery
 
 LONGEST_NOTATION = 500
-"""The most operators of a plan that is written on one line."""
+"""The largest plan, in operators, that is written on one line."""
 
 MOST_PLANS = 64
-"""Where the search for equivalent plans stops."""
+"""The search for equivalent plans stops here."""
 
 STAGES = ("query", "logical", "plans", "physical")
 EVERY_STAGE = "all"
 
 
 class Explanation:
-    """A query and what becomes of it; each stage is worked out when it is asked for."""
+    """A query with its plans; each stage is computed on first use."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Explanation:
         return format_duration(amount, self.unit)
 
     def written(self, plan: Plan) -> str:
-        """A plan in the paper's notation, unless what it shares makes that endless."""
+        """A plan in the paper's notation, unless shared subplans make that too long."""
         if _written_size(plan) > LONGEST_NOTATION:
             return "(too long for one line: shared subplans would be written again at each use)"
         return notation(plan, self.duration)
@@ -75,7 +76,7 @@ class Explanation:
 
     @cached_property
     def plans(self) -> dict[str, list[Plan]]:
-        """For each result the plans that are equivalent, the canonical one first."""
+        """For each result its equivalent plans, the canonical one first."""
         return {result: enumerate_plans(plan, limit=MOST_PLANS) for result, plan in self.canonical.items()}
 
     @cached_property
@@ -96,8 +97,8 @@ class Explanation:
         return {result: self.plans[result][number] for result, number in self.chosen.items()}
 
     @cached_property
-    def told(self) -> dict[str, Plan]:
-        """The plans to run, with what closures are asked for."""
+    def with_demand(self) -> dict[str, Plan]:
+        """The plans to run, with sideways information passing into closures."""
         if not self.demand or not PATH_OPERATORS[self.path_operator].demand_aware:
             return self.to_run
         return {result: pass_demand(plan) for result, plan in self.to_run.items()}
@@ -105,12 +106,16 @@ class Explanation:
     @cached_property
     def physical(self) -> PhysicalPlan:
         """The operators that run in one cell."""
-        return physical_plan(self.query, self.told, self.path_operator)
+        return build(self._query_plans(self.with_demand), path_operator=self.path_operator)
 
     @cached_property
     def staged(self) -> StagedPlan:
         """The stages that run in several cells."""
-        return staged_plan(self.query, self.to_run, self.cells, self.path_operator)
+        return build_stages(self._query_plans(self.to_run), self.cells, path_operator=self.path_operator)
+
+    def _query_plans(self, plans: Mapping[str, Plan]) -> list[QueryPlan]:
+        labels = result_labels(self.query)
+        return [QueryPlan("", result, labels[result], plan) for result, plan in plans.items()]
 
     def summary(self) -> list[Section]:
         """The query, the plan that will run, the state that it will hold, and warnings."""
@@ -132,8 +137,8 @@ class Explanation:
         raise ArgumentError(f"unknown stage {name!r}", hint=f"stages are {', '.join([*STAGES, EVERY_STAGE])}")
 
     def draw(self, stage: str | None = None, name: str = "") -> str:
-        """The SVG of the operators that will run, or with `logical` of the canonical plan, with `plans` of the
-        logical plan that was chosen. `name` is the query's, for the title."""
+        """The SVG of the operators that will run; with `logical`, of the canonical plan; with `plans`, of the
+        chosen logical plan. `name` is the query's, for the title."""
         prefix = f"{name}: " if name else ""
         numbers = ", ".join(str(number) for number in dict.fromkeys(self.chosen.values()))
         if stage == "logical":
@@ -155,17 +160,17 @@ class Explanation:
         return Section("Warnings", "\n".join(messages) if messages else "none")
 
     def _plan(self) -> Section:
-        """The plan that will run, why it was chosen, and what its operators are."""
+        """The plan that will run, why it was chosen, and what its operators do."""
         if self.cells == 1:
-            text, plans = tree(self.physical, self.unit), [self.physical]
+            text, operators = tree(self.physical, self.unit), self.physical.names
         else:
             text = describe_stages(self.staged, self.cells, self.unit, as_tree=True)
-            plans = [stage.plan for stage in self.staged.stages]
+            operators = tuple(name for stage in self.staged.stages for name in stage.plan.names)
         lines = [text, ""]
         lines += [f"{result}: {self._choice(result)}" for result in self.chosen]
-        if any(len(found) > 1 for found in self.plans.values()):
+        if any(len(plans) > 1 for plans in self.plans.values()):
             lines[-1] += "; --stage plans lists all"
-        used = {name.partition(" ")[0] for plan in plans for name in plan.names}
+        used = {name.partition(" ")[0] for name in operators}
         lines += ["", *(f"{kind:<8}{does}" for kind, does in KINDS.items() if kind in used)]
         return Section("Plan", "\n".join(lines))
 
@@ -218,9 +223,9 @@ class Explanation:
         )
 
     def _firing(self, firing: Firing) -> str:
-        place = ".".join(str(number + 1) for number in firing.place) or "the top"
+        position = ".".join(str(number + 1) for number in firing.position) or "the top"
         before, after = self.written(firing.before), self.written(firing.after)
-        return f"{firing.law.replace('_', ' ')}, at {place}:\n  {before}\n  ⇒ {after}"
+        return f"{firing.law.replace('_', ' ')}, at {position}:\n  {before}\n  ⇒ {after}"
 
     def _physical(self) -> Section:
         if self.cells == 1:
@@ -241,18 +246,11 @@ class Explanation:
 
 
 def _work(plan: Plan) -> str:
-    """The estimated work of a plan, to two digits where it is little."""
+    """The estimated work of a plan, to two digits if it is small."""
     work = cost(plan)
     return f"{work:,.0f}" if work >= 10 else f"{work:.2g}"
 
 
 def _written_size(plan: Plan) -> int:
-    """How many operators a plan has when what is shared is written again at each use."""
-    sizes: dict[Plan, int] = {}
-
-    def size(node: Plan) -> int:
-        if node not in sizes:
-            sizes[node] = 1 + sum(map(size, node.inputs))
-        return sizes[node]
-
-    return size(plan)
+    """The number of operators of a plan as a tree, in which shared subplans are written again at each use."""
+    return fold(plan, lambda _, sizes: 1 + sum(sizes))

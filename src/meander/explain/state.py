@@ -1,4 +1,4 @@
-"""What a physical plan holds in memory, and for how long: edges, paths, matches."""
+"""The state that a physical plan holds in memory: edges, paths, matches."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from meander.syntax.query import Constant
 
 
 def state_held(plan: PhysicalPlan, unit: str = "s") -> list[str]:
-    """One line for each thing that a plan holds: edges by stream, then the operators from the scans up.
+    """One line per item of state: edges by stream, then the operators from the scans up.
 
-    It is read off the physical plan, in which operators that would do the same work are one.
+    In the physical plan, operators that would do the same work are one operator.
     """
     return [*_edges(plan, unit), *_operators(plan)]
 
 
 def _edges(plan: PhysicalPlan, unit: str) -> Iterator[str]:
-    """A scan holds its edges where another operator looks into them."""
+    """A scan stores its edges if another operator looks them up."""
     windows: dict[tuple[str, int, int], set[str]] = {}
     for number in plan.indexed:
         operator = plan.operators[number]

@@ -1,61 +1,59 @@
-"""Queries that are legal and hardly meant.
+"""Warnings about queries that are legal but probably unintended.
 
-A warning names what is odd and what it costs. It never stops a query: whether it was meant is for the person
-who wrote it to say.
+A warning names the oddity and its cost. It never stops a query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meander.errors import Span, mark
-from meander.explain.sections import listed
 from meander.syntax.durations import format_duration, parse_duration
-from meander.syntax.printing import expression_text, term_text
-from meander.syntax.query import Atom, Label, RegularQuery, Repeat, Rule, Variable, labels_of
+from meander.syntax.printing import and_list, atom_text, name_text
+from meander.syntax.query import Atom, RegularQuery, Rule, Variable, labels_of
 
 WILDCARDS = ("_", "*")
-HARDLY_A_BOUND = "3650d"
-"""A window from here on is taken for one that was meant to have no bound."""
+UNBOUNDED_WINDOW = "3650d"
+"""A window of at least this length is taken to be meant as unbounded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Warning:
-    """What is odd about a query, and where in its text; `span` is None for parts that come from a view."""
+class QueryWarning:
+    """An oddity of a query, and its position in the text; `span` is None for parts that come from a view."""
 
     message: str
     span: Span | None = None
 
     def show(self, text: str) -> str:
-        """The message with the place marked under the query's text."""
+        """The message with the position marked under the query's text."""
         return f"{self.message}\n{mark(text, self.span)}" if self.span is not None else self.message
 
 
-def warnings_of(query: RegularQuery, unit: str = "s") -> list[Warning]:
+def warnings_of(query: RegularQuery, unit: str = "s") -> list[QueryWarning]:
     """All warnings about a query, in the order of `WARNINGS`."""
     return [warning for find in WARNINGS for warning in find(query, unit)]
 
 
-def endless_window(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def endless_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A window so long that it bounds nothing."""
-    longest = parse_duration(HARDLY_A_BOUND, unit)
+    longest = parse_duration(UNBOUNDED_WINDOW, unit)
     for stream in query.streams:
         if stream.window >= longest:
-            yield Warning(
-                f"the window of {stream.name} is {format_duration(stream.window, unit)}: hardly any edge will "
+            yield QueryWarning(
+                f"the window of {stream.name} is {format_duration(stream.window, unit)}: almost no edge will "
                 "expire, and the state grows with the stream",
                 stream.span,
             )
 
 
-def slide_beyond_window(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def slide_beyond_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A slide longer than the window leaves gaps in which edges have an empty interval."""
     for stream in query.streams:
         if stream.slide > stream.window:
             lost = 1 - stream.window / stream.slide
             window, slide = format_duration(stream.window, unit), format_duration(stream.slide, unit)
-            yield Warning(
+            yield QueryWarning(
                 f"the slide of {stream.name} ({slide}) is longer than its window ({window}): edges in the last "
                 f"{format_duration(stream.slide - stream.window, unit)} of each slide never become valid, "
                 f"{lost:.0%} of all times",
@@ -63,28 +61,28 @@ def slide_beyond_window(query: RegularQuery, unit: str) -> Iterator[Warning]:
             )
 
 
-def cross_product(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def cross_product(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """Atoms of one body that share no variable: every match of one side meets every match of the other."""
     for rule in query.rules:
         groups = _connected(rule)
         if len(groups) > 1:
-            sides = [listed(_written(atom) for atom in group) for group in groups]
-            yield Warning(
+            sides = [and_list(_written(atom) for atom in group) for group in groups]
+            yield QueryWarning(
                 f"the body of {rule.head} is a cross product: no variable ties {sides[0]} to "
-                f"{listed(sides[1:])}, so every match of one meets every match of the other",
+                f"{and_list(sides[1:])}, so every match of one meets every match of the other",
                 rule.span,
             )
 
 
-def unused_stream(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def unused_stream(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A stream that no rule reads."""
     read = {label.stream for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)}
     for stream in query.streams:
         if stream.name not in read:
-            yield Warning(f"the stream {stream.name} is declared and read by no rule", stream.span)
+            yield QueryWarning(f"the stream {stream.name} is declared and read by no rule", stream.span)
 
 
-def unread_rule(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def unread_rule(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A head that no result builds on."""
     needed: set[str] = set()
     pending = list(query.results)
@@ -94,28 +92,28 @@ def unread_rule(query: RegularQuery, unit: str) -> Iterator[Warning]:
             needed.add(head)
             pending += [used for rule in query.rules if rule.head == head for used in _heads_read(rule)]
     for rule in query.rules:
-        # A view brings all its rules along; which of them a query reads is no mistake of it.
+        # All rules of a view are part of the query; not reading some of them is not a mistake.
         if rule.head not in needed and rule.span is not None:
-            yield Warning(
-                f"{rule.head} is read by nothing: the result is {listed(query.results)}, and does not build on it",
+            yield QueryWarning(
+                f"{rule.head} is read by nothing: the result is {and_list(query.results)}, and does not build on it",
                 rule.span,
             )
 
 
-def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[Warning]:
+def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A label that is written as if it stood for all labels."""
     labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
     for name in WILDCARDS:
-        label = next((one for one in labels if one.name == name and one.stream is not None), None)
+        label = next((label for label in labels if label.name == name and label.stream is not None), None)
         if label is not None:
-            yield Warning(
+            yield QueryWarning(
                 f"{name} is a label like any other, not a wildcard: it matches edges whose label is {name}; "
                 "alternatives are written out, as in (a|b)",
                 label.span,
             )
 
 
-WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[Warning]], ...] = (
+WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[QueryWarning]], ...] = (
     endless_window,
     slide_beyond_window,
     cross_product,
@@ -126,7 +124,7 @@ WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[Warning]], ...] = (
 
 
 def _connected(rule: Rule) -> list[list[Atom]]:
-    """The atoms of a body in groups that share variables. An atom between two constants is a group of none: it
+    """The atoms of a body in groups that share variables. An atom between two constants is in no group: it
     holds or it does not, and multiplies nothing."""
     groups: list[tuple[set[str], list[Atom]]] = []
     for atom in rule.body:
@@ -150,7 +148,4 @@ def _heads_read(rule: Rule) -> list[str]:
 
 
 def _written(atom: Atom) -> str:
-    expression = expression_text(atom.expr, frozenset(labels_of(atom.expr)))
-    if not isinstance(atom.expr, Label | Repeat):
-        expression = f"({expression})"
-    return f"{expression}({term_text(atom.src)}, {term_text(atom.trg)})"
+    return atom_text(replace(atom, name=None), lambda label: name_text(label.name))

@@ -18,7 +18,7 @@ class PathOperator:
 PATH_OPERATORS = {
     "auto": PathOperator(
         "meander.dataflow.operators.path_auto:PathAuto",
-        "switches between s-path and closure at run time by estimated cost",
+        "s-path or closure, switched at run time by estimated cost",
         demand_aware=True,
     ),
     "s-path": PathOperator(

@@ -275,7 +275,7 @@ class _Builder:
         """
         built = [self.build(source) for source in plan.inputs]
         sources = tuple(dict.fromkeys(built))
-        dfa = automata.compile(plan.expr)
+        dfa = automata.minimal_dfa(plan.expr)
         named = [
             ((state, sources.index(built[int(name)]), direction < 0, target), plan.inputs[int(name)].label)
             for state, row in enumerate(dfa.transitions)

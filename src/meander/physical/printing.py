@@ -1,5 +1,5 @@
-"""A physical plan as text: a tree from the results down to the scans, or a line for each operator in the order in
-which a batch passes through them, with the indexes that it has and the operators that read it."""
+"""A physical plan as text: a tree from the results down to the scans, or one line per operator in the order in
+which a batch passes through them, with its indexes and its readers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Iterable
 
 from meander.algebra.nodes import Condition
 from meander.algebra.printing import conditions, equalities, positions
+from meander.algebra.trees import tree_lines
+from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import FilterOp, Links, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp
 from meander.physical.shares import MARK
 from meander.physical.stages import Delivery, StagedPlan
 from meander.syntax.durations import format_duration
-from meander.syntax.printing import term_text
+from meander.syntax.printing import and_list, term_text
 from meander.syntax.query import Constant
-
-AUTO_PATH_OPERATOR = "s-path or closure, switched at run time by estimated cost"
-"""What `--path-operator auto` comes to."""
 
 KINDS = {
     "WSCAN": "reads the edges of one label; an edge expires when it leaves the window",
-    "RECEIVE": "reads what an earlier stage derived",
+    "RECEIVE": "reads the tuples that an earlier stage derived",
     "FILTER": "selects pairs",
     "UNION": "merges its inputs",
     "PATTERN": "joins its inputs; src2 and trg2 are the source and the target of its second input",
@@ -49,7 +48,7 @@ def title(plan: PhysicalPlan, number: int) -> str:
 
 
 def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
-    """What an operator computes besides its name: windows, conditions, join conditions, where paths may start."""
+    """What an operator computes, besides its name: windows, conditions, joins, roots and demand of paths."""
     match plan.operators[number]:
         case ScanOp(stream, _, window, slide, condition):
             slides = f", slide {format_duration(slide, unit)}" if slide != 1 else ""
@@ -64,7 +63,7 @@ def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
             return [f"{columns} where {joined}" if joined else columns]
         case PathOp(root=root, demand=demand):
             starts = [f"from {term_text(Constant(root))} only"] if root is not None else []
-            return starts + ([f"only for the pairs in #{demand}"] if demand is not None else [])
+            return starts + ([f"demand: only the pairs in #{demand}"] if demand is not None else [])
     return []
 
 
@@ -73,7 +72,7 @@ def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
     operator = plan.operators[number]
     parts = logic(plan, number, unit)
     if isinstance(operator, PathOp):
-        parts.append(AUTO_PATH_OPERATOR if operator.operator == "auto" else operator.operator)
+        parts.append(PATH_OPERATORS["auto"].description if operator.operator == "auto" else operator.operator)
     if number in plan.indexed:
         parts.append(_index(plan.indexed[number]))
     return parts
@@ -84,7 +83,7 @@ def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
 
 
 def describe(plan: PhysicalPlan, unit: str = "s") -> str:
-    """A line for each operator, in the order in which a batch passes through them; then what queries share."""
+    """One line per operator, in the order in which a batch passes through them; then what queries share."""
     lines = []
     for number, operator in enumerate(plan.operators):
         name = f"#{number} {title(plan, number)}"
@@ -92,7 +91,7 @@ def describe(plan: PhysicalPlan, unit: str = "s") -> str:
         reads = f" from {_numbers(read)}" if read else ""
         lines.append("; ".join([name + reads, *details(plan, number, unit), _readers(plan, number)]))
     for queries, operators in shared_by_queries(plan).items():
-        lines.append(f"{_listed(queries)} share {_numbers(operators)}")
+        lines.append(f"{and_list(queries)} share {_numbers(operators)}")
     return "\n".join(lines)
 
 
@@ -101,22 +100,18 @@ def tree(plan: PhysicalPlan, unit: str = "s") -> str:
     lines: list[str] = []
     printed: set[int] = set()
 
-    def write(number: int, before: str, below: str) -> None:
-        name = f"{before}#{number} {title(plan, number)}"
+    def line(number: int) -> tuple[str, tuple[int, ...]]:
+        name = f"#{number} {title(plan, number)}"
         if number in printed:
-            lines.append(f"{name}, shown above")
-            return
+            return f"{name}, shown above", ()
         printed.add(number)
-        lines.append("  ".join([name, *filter(None, [", ".join(logic(plan, number, unit))])]))
-        inputs = plan.operators[number].inputs
-        for place, source in enumerate(inputs, start=1):
-            last = place == len(inputs)
-            write(source, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
+        details = ", ".join(logic(plan, number, unit))
+        return f"{name}  {details}" if details else name, plan.operators[number].inputs
 
     for result in plan.results:
         head = f"{result.head} ({result.label}, for a later stage)" if result.raw else result.head
         lines.append(f"{result.query}.{head}" if result.query else head)
-        write(result.input, "└─ ", "   ")
+        lines += tree_lines(result.input, line, "└─ ", "   ")
     return "\n".join(lines)
 
 
@@ -140,7 +135,7 @@ def describe_stages(staged: StagedPlan, cells: int, unit: str = "s", *, as_tree:
 
 
 def _sent(delivery: Delivery, staged: StagedPlan) -> str:
-    """How a label, or what an earlier stage derives, is distributed over the cells of a stage."""
+    """How a label, or the output of an earlier stage, is distributed over the cells of a stage."""
     label = delivery.label or next(
         f"({result.label}, from stage {number})"
         for number, stage in enumerate(staged.stages)
@@ -154,7 +149,7 @@ def _sent(delivery: Delivery, staged: StagedPlan) -> str:
 
 
 def shared_by_queries(plan: PhysicalPlan) -> dict[tuple[str, ...], tuple[int, ...]]:
-    """For each set of queries, the operators that work for all of them and for no other; of one query, nothing."""
+    """For each set of two or more queries, the operators that these and no others share."""
     users: list[dict[str, None]] = [{} for _ in plan.operators]
     for result in plan.results:
         pending = [result.input, *(source for proof in result.proofs for source in proof.path.edges)]
@@ -181,19 +176,13 @@ def _share(stream: str) -> list[str]:
 
 def _index(links: Links) -> str:
     sides = [side for side, walked in (("source", links.out), ("target", links.into)) if walked]
-    return f"indexed by {_listed(sides or ['pair'])}"
+    return f"indexed by {and_list(sides or ['pair'])}"
 
 
 def _readers(plan: PhysicalPlan, number: int) -> str:
     readers = plan.readers.get(number, ())
-    return f"read by {_listed(readers or ['paths only'])}"
+    return f"read by {and_list(readers or ['paths only'])}"
 
 
 def _numbers(operators: Iterable[int]) -> str:
     return ", ".join(f"#{number}" for number in operators)
-
-
-def _listed(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`"""
-    shown = list(names)
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

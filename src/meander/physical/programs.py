@@ -1,8 +1,9 @@
-"""How a pattern's matches are completed: one program for each atom, and one for an answer's own vertices.
+"""The variable order of a pattern's generic join: one program for each atom, and one for an answer's own vertices.
 
 A program starts with some variables bound and binds the others one at a time, in an order fixed here: next
-comes the variable that the most atoms already reach. A step names the atoms that are bound once its variable
-is; at run time the shortest of their lists is walked and the others are checked.
+comes the variable that most atoms with a bound end contain. A step names the atoms that binding its variable
+completes; at run time the shortest of their adjacency lists is walked and the others are checked (a
+worst-case-optimal join; Ngo, Ré and Rudra, "Skew strikes back", 2013).
 
     a(x, m), b(m, y), c(x, y), from a tuple of a:   bind y through b (by m) or c (by x)
 """
@@ -13,11 +14,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """Bind a variable through `atoms`; `walks` says by which bound end each one's list may be walked, if at all.
+class JoinStep:
+    """Bind a variable through `atoms`; `walks` has the bound end by which each one's list may be walked, or None.
 
-    A step that `scans` binds both ends of its first atom from all of its tuples: nothing that is bound
-    reaches it.
+    A step that `scans` binds both ends of its first atom from all of its tuples: it shares no variable with the
+    atoms bound before.
     """
 
     atoms: tuple[int, ...]
@@ -26,18 +27,23 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class JoinProgram:
+    """Check the atoms in `checks`, which the first tuple binds completely; then take the steps in order."""
+
     checks: tuple[int, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[JoinStep, ...]
+
+
+Program = JoinProgram  # the former name, until `physical.plan` and the PATTERN operator no longer import it
 
 
 def plan_programs(
     ends: tuple[tuple[int, int], ...], output: tuple[int, ...], closures: tuple[bool, ...]
-) -> tuple[Program, ...]:
+) -> tuple[JoinProgram, ...]:
     """The programs of a pattern: one for a tuple of each atom, and a last one for an answer.
 
-    `closures` tells which atoms are paths: their pairs are many, so their lists are walked only where
-    nothing else reaches the variable.
+    `closures` marks the atoms that are paths: their pairs are many, so their lists are walked only if no
+    other atom binds the variable.
     """
     starts = [(set(pair), {atom}) for atom, pair in enumerate(ends)]
     starts.append((set(output), set()))
@@ -46,7 +52,7 @@ def plan_programs(
 
 def _plan_program(
     ends: tuple[tuple[int, int], ...], closures: tuple[bool, ...], bound: set[int], done: set[int]
-) -> Program:
+) -> JoinProgram:
     bound, done = set(bound), set(done)
     checks = _newly_bound(ends, bound, done)
     steps = []
@@ -65,18 +71,18 @@ def _plan_program(
             walks = [_walk(ends[atom], variable) for atom in atoms]
             if any(walk and not closures[atom] for atom, walk in zip(atoms, walks, strict=True)):
                 walks = [None if closures[atom] else walk for atom, walk in zip(atoms, walks, strict=True)]
-            steps.append(Step(atoms, tuple(walks)))
+            steps.append(JoinStep(atoms, tuple(walks)))
         else:
             first = min(set(range(len(ends))) - done, key=lambda atom: (closures[atom], atom))
             done.add(first)
             bound.update(ends[first])
             others = _newly_bound(ends, bound, done)
-            steps.append(Step((first, *others), (None,) * (1 + len(others)), scans=True))
-    return Program(checks, tuple(steps))
+            steps.append(JoinStep((first, *others), (None,) * (1 + len(others)), scans=True))
+    return JoinProgram(checks, tuple(steps))
 
 
 def _newly_bound(ends: tuple[tuple[int, int], ...], bound: set[int], done: set[int]) -> tuple[int, ...]:
-    """The atoms whose ends are all bound and that are not done yet; they are, from now on."""
+    """The atoms with both ends bound that are not in `done`; adds them to it."""
     atoms = tuple(
         atom for atom, (src, trg) in enumerate(ends) if atom not in done and src in bound and trg in bound
     )
@@ -85,7 +91,7 @@ def _newly_bound(ends: tuple[tuple[int, int], ...], bound: set[int], done: set[i
 
 
 def _walk(pair: tuple[int, int], variable: int) -> str | None:
-    """By which end a list that binds `variable` is walked."""
+    """The end by which a list that binds `variable` is walked."""
     src, trg = pair
     if src == trg:
         return None

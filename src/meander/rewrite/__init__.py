@@ -1,4 +1,4 @@
-"""From the canonical plan to the plan that runs: laws, their engine, the plan space, and the choice."""
+"""From the canonical plan to the plan that runs: laws, their engine, the plan space, the choice, and demand."""
 
 from meander.rewrite.choice import choose
 from meander.rewrite.demand import pass_demand

@@ -1,16 +1,16 @@
 """Which of several equivalent plans to run: the cheapest, by an estimate without statistics.
 
-The unit is the number of edges that one label has in a window. A subplan has a *size*, the tuples that it holds at
-a time, and a *work*, what it takes to keep them current; a subplan that stands in several places is paid for
-once. The weights are all there is to tune:
+The unit is the number of edges that one label has in a window. A subplan has a *size*, its estimated cardinality at
+an instant, and a *work*, the cost of maintaining it; a shared subplan is paid for once. The weights are the only
+parameters:
 
-- A FILTER checks its input, a UNION of several stores them, a PATTERN stores its inputs and finds its output.
+- A FILTER checks its input, a UNION of several stores its output, a PATTERN stores its inputs and finds its output.
 - A PATH stores its inputs, and from each root reaches vertices in each state of its automaton, and from these tries
-  each edge that leads on. So one automaton for `a/b*` is cheaper than a join with `b+` closed on its own, which also
-  starts where no `a` leads to; and for `(a/b/c)+` a join leaves fewer states to be reached in, but more edges to try
-  (measured on a dense graph, walking the chain was six times as fast; on a sparse one both were alike).
-- A bound source leaves one root to search from. It does so for an automaton over the stream's edges, and not for
-  the join below a closure: an unnested plan wins.
+  each outgoing edge. So one automaton for `a/b*` is cheaper than a join with the closure `b+`, which also starts at
+  vertices that no `a` leads to; and for `(a/b/c)+` a join leaves fewer states, but more edges to try
+  (on a dense graph the automaton was six times as fast; on a sparse one both were alike).
+- A bound source leaves a single root. That saves work in an automaton over the stream's edges, and none in a join
+  below a closure: an unnested plan wins.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from meander.algebra.automata import compile
+from meander.algebra.automata import minimal_dfa
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
-from meander.rewrite.expressions import places
+from meander.rewrite.expressions import subexpressions
 from meander.syntax.query import PathExpr
 
 
 class Weights(NamedTuple):
-    """How sizes grow, and what a unit of each kind of work is worth."""
+    """Selectivities, growth factors, and the cost of a unit of each kind of work."""
 
-    bound_end: float = 0.01  # the share of tuples that a constant at one end keeps
+    bound_end: float = 0.01  # the selectivity of a constant at one end
     join_growth: float = (
-        3.0  # tuples of one input that a tuple of another meets at a shared end; on dense graphs many
+        3.0  # tuples of an input that join with a tuple of another at a shared end; on dense graphs many
     )
-    closing_edge: float = 0.1  # the share of a pattern's matches that a further edge between bound ends keeps
+    closing_edge: float = 0.1  # the selectivity of a further edge between bound ends of a pattern
     closure_growth: float = 10.0  # vertices that a closure reaches from a root
-    check: float = 0.1  # a tuple that a FILTER looks at
+    check: float = 0.1  # a tuple that a FILTER checks
     store: float = 1.0  # a tuple in the index of a PATTERN or PATH, or in a UNION
     find: float = 1.0  # a match of a PATTERN
     reach: float = 1.0  # a vertex in one state of a PATH
@@ -63,7 +63,7 @@ def cost(plan: Plan, weights: Weights = WEIGHTS) -> float:
         match node:
             case Filter(Path() as closure, condition) if condition.src is not None:
                 total += _path_work(closure, sizes, weights.bound_end)
-                node = closure  # it runs with this one root: its own inputs come next
+                node = closure  # it runs with this root only: continue with its inputs
             case Filter(inner, _):
                 total += weights.check * sizes.of(inner)
             case Union(inputs, _) if len(inputs) > 1:
@@ -77,7 +77,7 @@ def cost(plan: Plan, weights: Weights = WEIGHTS) -> float:
 
 
 class Sizes:
-    """How many tuples each subplan holds at a time."""
+    """The estimated cardinality of each subplan."""
 
     def __init__(self, weights: Weights = WEIGHTS) -> None:
         self.weights = weights
@@ -92,9 +92,9 @@ class Sizes:
         weights = self.weights
         match plan:
             case WScan(labels=names, condition=condition):
-                return len(names) * _kept(condition, weights)
+                return len(names) * _selectivity(condition, weights)
             case Filter(inner, condition):
-                return self.of(inner) * _kept(condition, weights)
+                return self.of(inner) * _selectivity(condition, weights)
             case Union(inputs, _):
                 return sum(map(self.of, inputs))
             case Pattern(inputs):
@@ -102,7 +102,7 @@ class Sizes:
                 closing = max(0, len(inputs) + 1 - plan.variables)
                 return prod(map(self.of, inputs)) * met * weights.closing_edge**closing
             case Path(inputs, expr, _):
-                dfa = compile(expr)
+                dfa = minimal_dfa(expr)
                 first = {int(label) for label, _ in dfa.transitions[0]}
                 # Every vertex is a root at most once, however many edges leave it.
                 roots = min(1.0, sum(self.of(inputs[i]) for i in first))
@@ -112,20 +112,20 @@ class Sizes:
 
 
 def _path_work(plan: Path, sizes: Sizes, roots: float = 1.0) -> float:
-    weights, dfa = sizes.weights, compile(plan.expr)
+    weights, dfa = sizes.weights, minimal_dfa(plan.expr)
     stored = sum(map(sizes.of, plan.inputs))
-    a_vertex = 0.0
+    per_vertex = 0.0
     for state in {target for row in dfa.transitions for target in row.values()}:
         edges = sum(sizes.of(plan.inputs[int(label)]) for label, _ in dfa.transitions[state])
-        a_vertex += weights.reach + weights.step * edges
-    return weights.store * stored + roots * sizes.of(plan) * a_vertex
+        per_vertex += weights.reach + weights.step * edges
+    return weights.store * stored + roots * sizes.of(plan) * per_vertex
 
 
-def _kept(condition: Condition, weights: Weights) -> float:
-    asked = (condition.src is not None) + (condition.trg is not None) + condition.loop
-    return float(weights.bound_end**asked)
+def _selectivity(condition: Condition, weights: Weights) -> float:
+    terms = (condition.src is not None) + (condition.trg is not None) + condition.loop
+    return float(weights.bound_end**terms)
 
 
 def is_unbounded(expr: PathExpr) -> bool:
     """Whether an expression has words of any length."""
-    return any(place.looped for place in places(expr))
+    return any(part.looped for part in subexpressions(expr))

@@ -1,8 +1,8 @@
-"""Simplification: the normalizing laws, at every place, until none applies; then those of the whole plan.
+"""Simplification: the normalizing laws at every node, up to a fixpoint; then the plan-wide ones.
 
-Inputs settle before the node above them, and a subplan that stands in several places is settled once and is one
-object afterwards. Every application is kept in a trace. That the laws settle is checked, not believed: a plan
-that comes back, or keeps growing, ends with an error that names the laws at fault.
+Inputs settle before the node above them, and a shared subplan is settled once and is one object afterwards. Every
+application is recorded in a trace. Termination is checked: a plan that recurs, or keeps growing, raises an error
+that names the laws at fault.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from meander.algebra.nodes import Plan, PlanError
-from meander.algebra.printing import walk
-from meander.rewrite.laws import NORMALIZING, WHOLE, Law
+from meander.algebra.trees import fold, walk
+from meander.rewrite.laws import NORMALIZING, PLAN_WIDE, Law
 from meander.rewrite.trees import with_inputs
 
-MOST_STEPS_A_NODE = 100
+MOST_STEPS_PER_NODE = 100
 MOST_NEW_LEVELS = 100
 
 
 class Firing(NamedTuple):
-    """One application of a law: its name, the place as input numbers from the root, and both sides."""
+    """One application of a law: its name, the path of input numbers from the root, and both sides."""
 
     law: str
-    place: tuple[int, ...]
+    position: tuple[int, ...]
     before: Plan
     after: Plan
 
 
 class UnsettledError(PlanError):
-    """Laws that undo each other, or go on for ever; `laws` are their names."""
+    """Laws that undo each other, or never terminate; `laws` are their names."""
 
     def __init__(self, laws: Sequence[str], how: str) -> None:
         self.laws = tuple(dict.fromkeys(laws))
@@ -37,18 +37,18 @@ class UnsettledError(PlanError):
 
 
 def simplify(plan: Plan, laws: Sequence[Law] = NORMALIZING) -> tuple[Plan, tuple[Firing, ...]]:
-    """`plan` with `laws` applied at every place until none applies, and what was applied where.
+    """`plan` with `laws` applied at every node until none applies, and the trace of applications.
 
-    Earlier laws go first at each place. Equal subplans of the result are one object.
+    Earlier laws go first at each node. Equal subplans of the result are one object.
     """
     return Simplifier(laws).simplify(plan)
 
 
 class Simplifier:
-    """Simplifies plan after plan; a subplan that was settled for one is settled for all, and the same object.
+    """Simplifies plans one after the other; a subplan settled for one is settled for all, and the same object.
 
     Plans are compared from the inputs upwards, so that nodes to be compared have identical inputs, not only
-    equal ones: comparing plans that share much within would else take as long as they are large as trees.
+    equal ones: otherwise comparing plans with shared subplans could take exponential time.
     """
 
     def __init__(self, laws: Sequence[Law] = NORMALIZING) -> None:
@@ -58,8 +58,8 @@ class Simplifier:
     def simplify(self, plan: Plan) -> tuple[Plan, tuple[Firing, ...]]:
         self.trace: list[Firing] = []
         self.visited: dict[int, tuple[Plan, Plan]] = {}
-        self.most_steps = MOST_STEPS_A_NODE * (10 + sum(1 for _ in walk(plan)))
-        self.most_levels = MOST_NEW_LEVELS + _levels(plan)
+        self.most_steps = MOST_STEPS_PER_NODE * (10 + sum(1 for _ in walk(plan)))
+        self.most_levels = MOST_NEW_LEVELS + fold(plan, lambda _, depths: 1 + max(depths, default=0))
         history: dict[Plan, int] = {}
         current: Plan | None = plan
         while current is not None:
@@ -67,54 +67,41 @@ class Simplifier:
             if settled in history:
                 raise self._unsettled(history[settled], "the same plan came back")
             history[settled] = len(self.trace)
-            current = self._apply(WHOLE, settled, ())
+            current = self._apply(PLAN_WIDE, settled, ())
         return settled, tuple(self.trace)
 
-    def _settle(self, plan: Plan, place: tuple[int, ...]) -> Plan:
+    def _settle(self, plan: Plan, position: tuple[int, ...]) -> Plan:
         if id(plan) in self.visited:
             return self.visited[id(plan)][1]
-        if len(place) > self.most_levels:
+        if len(position) > self.most_levels:
             raise self._unsettled(len(self.trace) - MOST_NEW_LEVELS, "the plan grows deeper and deeper")
-        # What this place held before, and how long the trace was then.
+        # The earlier plans at this position, each with the length of the trace then.
         history: dict[Plan, int] = {}
         current: Plan | None = plan
         while current is not None:
-            inputs = tuple(self._settle(inner, (*place, i)) for i, inner in enumerate(current.inputs))
+            inputs = tuple(self._settle(inner, (*position, i)) for i, inner in enumerate(current.inputs))
             last = with_inputs(current, inputs)
             if last in self.settled:
                 break
             if last in history:
                 raise self._unsettled(history[last], "the same plan came back")
             history[last] = len(self.trace)
-            current = self._apply(self.laws, last, place)
+            current = self._apply(self.laws, last, position)
         result = self.settled.setdefault(last, last)
         self.settled.update(dict.fromkeys(history, result))
-        self.visited[id(plan)] = (plan, result)  # with the plan, so that no other gets its id
+        self.visited[id(plan)] = (plan, result)  # holding the plan keeps its id from being reused
         return result
 
-    def _apply(self, laws: Sequence[Law], plan: Plan, place: tuple[int, ...]) -> Plan | None:
+    def _apply(self, laws: Sequence[Law], plan: Plan, position: tuple[int, ...]) -> Plan | None:
         """The first result of the first law that applies at the root of `plan`."""
         for law in laws:
             after = next(law(plan), None)
             if after is not None:
-                self.trace.append(Firing(law.__name__, place, plan, after))
+                self.trace.append(Firing(law.__name__, position, plan, after))
                 if len(self.trace) > self.most_steps:
-                    raise self._unsettled(
-                        len(self.trace) // 2, f"still going on after {self.most_steps} steps"
-                    )
+                    raise self._unsettled(len(self.trace) // 2, f"not settled after {self.most_steps} steps")
                 return after
         return None
 
     def _unsettled(self, since: int, how: str) -> UnsettledError:
         return UnsettledError([firing.law for firing in self.trace[max(since, 0) :]], how)
-
-
-def _levels(plan: Plan) -> int:
-    known: dict[Plan, int] = {}
-
-    def levels(node: Plan) -> int:
-        if node not in known:
-            known[node] = 1 + max(map(levels, node.inputs), default=0)
-        return known[node]
-
-    return levels(plan)

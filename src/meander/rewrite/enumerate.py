@@ -1,8 +1,8 @@
-"""The plan space: every plan that the exploring laws lead to, numbered.
+"""The plan space: every plan that the exploring laws derive, numbered.
 
-Breadth first from the given plan, so that plans few steps away come first and a bound cuts off the far ones. A
-law changes a subplan wherever it stands, so that what is shared stays shared, and what it gives is simplified.
-The order depends on the plan and on the order of the laws alone.
+Breadth first from the given plan, so that close plans come first and a bound drops the distant ones. A
+law changes all occurrences of a subplan, so that shared subplans stay shared, and its result is simplified.
+The order depends only on the plan and on the order of the laws.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from meander.algebra.nodes import Plan
-from meander.algebra.printing import walk
+from meander.algebra.trees import walk
 from meander.errors import QueryError
 from meander.rewrite.engine import Simplifier
 from meander.rewrite.identity import Identities
@@ -20,9 +20,9 @@ from meander.rewrite.trees import replace_subplan
 
 
 def enumerate_plans(plan: Plan, limit: int = 64, laws: Sequence[Law] = EXPLORING) -> list[Plan]:
-    """Up to `limit` different plans with the answers of `plan`, which is the first of them, as it was given.
+    """Up to `limit` different plans with the answers of `plan`, which is itself the first.
 
-    Where it can be simplified, that is the second, and all others follow from it.
+    If it can be simplified, the simplified plan is the second, and all others derive from it.
     """
     simplifier, identities = Simplifier(), Identities()
     start, _ = simplifier.simplify(plan)
@@ -35,7 +35,7 @@ def enumerate_plans(plan: Plan, limit: int = 64, laws: Sequence[Law] = EXPLORING
         for neighbor in _neighbors(pending.popleft(), laws, simplifier):
             try:
                 number = identities.number(neighbor)
-            except QueryError:  # an automaton too large to be built: no plan that could run
+            except QueryError:  # its automaton is too large: the plan could not run
                 continue
             if number not in seen:
                 seen.add(number)
@@ -47,7 +47,7 @@ def enumerate_plans(plan: Plan, limit: int = 64, laws: Sequence[Law] = EXPLORING
 
 
 def _neighbors(plan: Plan, laws: Sequence[Law], simplifier: Simplifier) -> Iterator[Plan]:
-    """The plans one step away, simplified: by law, then by place, the root first."""
+    """The plans one step away, simplified: by law, then by node, the root first."""
     for law in laws:
         for subplan in walk(plan):
             for other in law(subplan):

@@ -1,8 +1,8 @@
 """When two plans are the same plan.
 
-Structural equality is too fine for the plan space: laws lead to one plan by many ways, with inputs in another
-order, variables numbered otherwise, other labels for what lies between, or an expression in other words. Identity
-sees none of these: two plans are one if they scan the same, joined, closed and filtered in the same way.
+Structural equality is too fine for the plan space: laws lead to the same plan in many ways, with inputs in another
+order, variables in another numbering, other labels for intermediate results, or an equivalent expression. Identity
+ignores these: two plans are the same if they scan the same edges and join, close and filter them in the same way.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, groupby, permutations, product
 from math import factorial, prod
 
-from meander.algebra.automata import compile
+from meander.algebra.automata import minimal_dfa
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
 from meander.rewrite.expressions import substitute
 from meander.syntax.query import Label
 
-# Equal inputs of a pattern can be told apart only by trying their orders. Beyond this many, plans that differ in
-# that order alone count as different: the list of plans is longer then, and still right.
+# Patterns with equal inputs are compared by trying the orders of these. Beyond this many orders, plans that differ in
+# the order alone count as different: the list of plans is longer then, and still correct.
 MOST_ORDERS = 1000
 
 Atom = tuple[int, tuple[int, int]]
@@ -31,7 +31,7 @@ class Identities:
         self.of_form: dict[Hashable, int] = {}
 
     def number(self, plan: Plan) -> int:
-        """The number of `plan`; QueryError where one of its automata is too large to be built."""
+        """The number of `plan`; QueryError if one of its automata is too large."""
         if plan not in self.of_plan:
             form = self._form(plan)
             self.of_plan[plan] = (
@@ -40,7 +40,7 @@ class Identities:
         return self.of_plan[plan]
 
     def _form(self, plan: Plan) -> Hashable:
-        """What `plan` does, over the numbers of its inputs; the number of its input where it does nothing."""
+        """The operation of `plan` over the numbers of its inputs; the number of its input if it does nothing."""
         match plan:
             case WScan():
                 return plan
@@ -55,8 +55,8 @@ class Identities:
             case Path(inputs, expr, _):
                 numbers = [self.number(inner) for inner in inputs]
                 names = sorted(set(numbers))
-                places = {str(i): Label(str(names.index(number))) for i, number in enumerate(numbers)}
-                dfa = compile(substitute(expr, places))
+                renamed = {str(i): Label(str(names.index(number))) for i, number in enumerate(numbers)}
+                dfa = minimal_dfa(substitute(expr, renamed))
                 return tuple(names), tuple(tuple(row.items()) for row in dfa.transitions), dfa.accepting
 
 

@@ -1,7 +1,7 @@
-"""Walking plans and building them: what every law needs and no law says.
+"""Builders of plans that every law needs.
 
-The builders give nodes in their plain form: a Path's inputs distinct and numbered by first use, a Pattern's
-variables numbered by first use. A node that a law brings in is labelled by what it means, in the words of its
+The builders return nodes in normal form: a Path's inputs distinct and numbered by first use, a Pattern's
+variables numbered by first use. A node that a law introduces is labeled by its expression over the labels of its
 inputs (`b/c`, `(a|b)+`), so that equal subplans have equal labels wherever they come from.
 """
 
@@ -13,13 +13,13 @@ from typing import TypeGuard
 
 from meander.algebra.automata import labels, nullable
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
-from meander.algebra.printing import expression
-from meander.rewrite.expressions import is_step, substitute, tidy
+from meander.rewrite.expressions import is_step, normalize, substitute
+from meander.syntax.printing import expression_text
 from meander.syntax.query import Inverse, Label, PathExpr, Then
 
 
 def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
-    """The same node over other inputs; itself where they are the same objects, so that comparing stays cheap."""
+    """The same node over other inputs; the node itself if they are identical, so that comparing stays cheap."""
     if all(new is old for new, old in zip(inputs, plan.inputs, strict=True)):
         return plan
     match plan:
@@ -34,7 +34,7 @@ def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
 
 
 def replace_subplan(plan: Plan, old: Plan, new: Plan) -> Plan:
-    """`plan` with `new` wherever `old` stands, so that what was shared stays shared."""
+    """`plan` with every occurrence of `old` replaced by `new`; shared subplans stay shared."""
     done = {old: new}
 
     def replaced(node: Plan) -> Plan:
@@ -46,7 +46,7 @@ def replace_subplan(plan: Plan, old: Plan, new: Plan) -> Plan:
 
 
 def rename(plan: Plan, label: str) -> Plan:
-    """The same tuples, labelled `label`: by the node itself where it can, else by a Union of one input."""
+    """The same tuples, labeled `label`: by the node itself if it has a label field, else by a Union of one input."""
     if plan.label == label:
         return plan
     match plan:
@@ -59,10 +59,10 @@ def rename(plan: Plan, label: str) -> Plan:
 
 
 def path(inputs: Sequence[Plan], expr: PathExpr, label: str | None = None) -> Path:
-    """A Path over those of `inputs` that `expr` names by position; labelled by its expression if not told."""
+    """A Path over those of `inputs` that `expr` names by position; labeled by its expression by default."""
     position: dict[Plan, int] = {}
     meaning: dict[str, PathExpr] = {}
-    for step in labels(tidy(expr)):
+    for step in labels(normalize(expr)):
         number = position.setdefault(inputs[int(step.name)], len(position))
         meaning[step.name] = Label(str(number))
     return Path(tuple(position), substitute(expr, meaning), spelled(inputs, expr) if label is None else label)
@@ -87,9 +87,17 @@ def pattern(
     )
 
 
+def merge_inputs(plan: Pattern, i: int, j: int, merged: Plan, ends: tuple[int, int]) -> Pattern:
+    """`plan` with `merged` instead of its inputs i and j (i < j), at the position of i."""
+    atoms = list(zip(plan.inputs, plan.ends, strict=True))
+    atoms[i] = (merged, ends)
+    del atoms[j]
+    return pattern([inner for inner, _ in atoms], [pair for _, pair in atoms], plan.output, plan.label)
+
+
 def chain(inputs: Sequence[Plan], steps: Sequence[PathExpr], label: str | None = None) -> Plan:
     """`⋈_{trg₁=src₂ ∧ …}^{src₁,trgₙ}` over the steps in order: a label's input as it is, `^a` with its ends
-    swapped, anything else closed as a Path of its own. One step alone stands for itself."""
+    swapped, anything else as a separate Path. A single step stands for itself."""
     if len(steps) == 1 and isinstance(steps[0], Label):
         only = inputs[int(steps[0].name)]
         return only if label is None else rename(only, label)
@@ -113,12 +121,12 @@ def chain(inputs: Sequence[Plan], steps: Sequence[PathExpr], label: str | None =
 
 
 def is_language(plan: Plan) -> TypeGuard[Path]:
-    """Whether the plan is a Path without the empty word: then it is a language over its inputs, and no more."""
+    """Whether the plan is a Path without the empty word: then it is nothing but a language over its inputs."""
     return isinstance(plan, Path) and not nullable(plan.expr)
 
 
 def absorb(inputs: list[Plan], plan: Plan, *, whole: bool = False) -> PathExpr:
-    """Adds to `inputs` what `plan` reads, if it is a Path, else (or `whole`) itself; the expression for it."""
+    """Add the inputs of `plan` to `inputs` if it is a Path, else (or if `whole`) the plan; returns its expression."""
     offset = len(inputs)
     if isinstance(plan, Path) and not whole:
         inputs.extend(plan.inputs)
@@ -128,5 +136,5 @@ def absorb(inputs: list[Plan], plan: Plan, *, whole: bool = False) -> PathExpr:
 
 
 def spelled(inputs: Sequence[Plan], expr: PathExpr) -> str:
-    """`expr` in the words of its inputs' labels."""
-    return expression(expr, lambda label: inputs[int(label.name)].label)
+    """`expr` over the labels of its inputs."""
+    return expression_text(expr, lambda label: inputs[int(label.name)].label)

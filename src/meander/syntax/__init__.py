@@ -31,9 +31,9 @@ def parse(
 ) -> RegularQuery:
     """The regular query of a text in Datalog or G-CORE.
 
-    `language` is "datalog", "gcore", or None to tell from the text. Durations are converted to `unit`, the
+    `language` is "datalog", "gcore", or None to guess from the text. Durations are converted to `unit`, the
     time unit of the streams: "s", "ms" or "us". `views` are the queries that the text may read as streams,
-    by name. Raises `QueryError`, with the place marked in the text, for a text that is not a regular query.
+    by name. Raises `QueryError`, with the position marked in the text, if the text is not a regular query.
     """
     if language not in (None, *_PARSERS):
         raise ArgumentError(f"unknown language {language!r}", hint=f"languages are {', '.join(_PARSERS)}")
@@ -48,7 +48,7 @@ def parse(
 def guess_language(text: str) -> str:
     """The language that a text looks like, "datalog" or "gcore", by its first words, or else by its arrows.
 
-    `path(x, y) <- …` is a rule whose head is spelt like a keyword; G-CORE has `-[`, `]-` or `/` at its arrows.
+    `path(x, y) <- …` is a rule whose head is spelled like a keyword; G-CORE has `-[`, `]-` or `/` at its arrows.
     """
     structure = blank_out(text)
     if re.match(r"\s*(?:\w|\.)+\s*\([^()]*\)\s*(?:as\s+\w+\s*)?<-(?!\s*[\[/])", structure, re.IGNORECASE):

@@ -1,27 +1,27 @@
-"""What a regular query must keep to, whichever language it was written in.
+"""The rules that every regular query must follow, in either language.
 
 - A head is defined by rules of one arity. That is two, but for `Answer`, and for the only result.
 - Every head variable is bound by the body.
 - Rules are not recursive, and at most `MAX_NESTING` of them build on one another.
-- A path name is used once and differs from every head. It names the path in answers and plans; it is no
-  predicate: a relation to be used elsewhere is given a rule.
-- A rule that says which path is its answer's (`Rule.path`) names an atom of its body with the head's ends.
+- A path name is used once and differs from every head. It names the path in answers and plans; it is not a
+  predicate: a relation that is used elsewhere needs a rule.
+- A rule that returns a path (`Rule.path`) names an atom of its body with the head's ends.
 - A head `v.label` is a label of the view v, so v is not the name of a stream as well. Apart from that a
-  stream's label may be spelt like a head: a bare name is then the head, and the label is written `stream.label`.
+  stream's label may be spelled like a head: a bare name is then the head, and the label is written `stream.label`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from meander.errors import QueryError, Span
 from meander.syntax.expressions import MAX_NESTING
-from meander.syntax.printing import term_text
+from meander.syntax.printing import short_list, term_text
 from meander.syntax.query import Atom, Label, RegularQuery, Rule, Variable, heads_of, labels_of
 
 
 def check_query(query: RegularQuery, text: str = "") -> RegularQuery:
-    """The query itself; raises `QueryError`, with the place marked in `text`, where it is not well formed."""
+    """The query itself; raises `QueryError`, with the position marked in `text`, if it is not well formed."""
     for check in (
         _check_streams,
         _check_results,
@@ -58,7 +58,7 @@ def _check_streams(query: RegularQuery, text: str) -> None:
         view, dot, label = rule.head.partition(".")
         if dot and view in seen:
             raise QueryError(
-                f"the head {rule.head} is spelt like a label of the stream {view}",
+                f"the head {rule.head} is spelled like a label of the stream {view}",
                 text=text,
                 span=rule.span,
                 hint=f"a head with a dot is a label of a view: choose a name other than {view}, or write {label}",
@@ -70,7 +70,7 @@ def _check_streams(query: RegularQuery, text: str) -> None:
                         f"{used} is neither a head nor a label of a stream",
                         text=text,
                         span=used.span,
-                        hint=f"heads are {listed(heads)}; streams are {listed(seen)}",
+                        hint=f"heads are {short_list(heads)}; streams are {short_list(seen)}",
                     )
 
 
@@ -82,7 +82,7 @@ def _check_results(query: RegularQuery, text: str) -> None:
         raise QueryError("a query has one result or several, each named once", text=text)
     for result in query.results:
         if result not in heads:
-            raise QueryError(f"the result {result} is no head", text=text, hint=f"heads are {listed(heads)}")
+            raise QueryError(f"unknown result {result}", text=text, hint=f"heads are {short_list(heads)}")
 
 
 def _check_arities(query: RegularQuery, text: str) -> None:
@@ -110,7 +110,7 @@ def _check_arities(query: RegularQuery, text: str) -> None:
             for label in labels_of(atom.expr):
                 if label.stream is None and len(first[label.name].args) != 2:
                     raise QueryError(
-                        f"{label.name} has {_count(len(first[label.name].args), 'argument')}, so it is no edge",
+                        f"{label.name} has {_count(len(first[label.name].args), 'argument')}, so it is not an edge",
                         text=text,
                         span=label.span,
                         hint="only heads with two arguments can be used in a body",
@@ -128,7 +128,8 @@ def _check_bindings(query: RegularQuery, text: str) -> None:
                     f"the variable {variable.name} of {rule.head} is not bound",
                     text=text,
                     span=variable.span or rule.span,
-                    hint=f"bound are {listed(bound)}: use one of them, or add an edge or path with {variable.name}",
+                    hint=f"bound are {short_list(bound)}: use one of them, "
+                    f"or add an edge or path with {variable.name}",
                 )
 
 
@@ -161,7 +162,9 @@ def _check_paths(query: RegularQuery, text: str) -> None:
                     f"the body of {rule.head} has no path named {rule.path}",
                     text=text,
                     span=rule.span,
-                    hint=f"it names {listed(named)}" if named else f"name one of its paths: … as {rule.path}",
+                    hint=f"it names {short_list(named)}"
+                    if named
+                    else f"name one of its paths: … as {rule.path}",
                 )
             atom = named[rule.path]
             if (atom.src, atom.trg) != rule.args:
@@ -203,7 +206,8 @@ def check_acyclic(
 ) -> None:
     """Refuse names that use one another in a cycle, or in a chain of more than `MAX_NESTING`.
 
-    `uses` has, for every name, the names that it uses and where. The search is depth first, without recursion.
+    `uses` maps every name to the names that it uses, each with its label in the text.
+    The search is depth first, without recursion.
     """
     depth: dict[str, int] = {}
     for start in uses:
@@ -243,9 +247,3 @@ def _shortened_cycle(cycle: list[str]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names for a message: the first ten."""
-    shown = list(names)
-    return ", ".join(shown[:10]) + (", …" if len(shown) > 10 else "") if shown else "none"

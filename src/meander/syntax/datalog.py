@@ -16,53 +16,28 @@ from lark import Token, v_args
 from lark.tree import Meta
 
 from meander.errors import QueryError, Span
-from meander.syntax.checks import check_query, listed
+from meander.syntax.checks import check_query
 from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
-from meander.syntax.parsing import Language, read, span_of
+from meander.syntax.parsing import Language, TextErrors, read, span_of
+from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
     Constant,
     Label,
     RegularQuery,
     Rule,
-    Stream,
     Term,
     Variable,
     implied_result,
+    map_labels,
 )
-from meander.syntax.views import map_labels, merge_streams, splice
+from meander.syntax.sources import SourceClause, Sources
 
 DATALOG = Language(
     name="Datalog",
     form="STREAM s WINDOW 24h  Answer(x, y) <- likes(x, z), follows+(z, y) as P.",
     grammar="datalog.lark",
-    keywords={"STREAM": "STREAM", "WINDOW": "WINDOW", "SLIDE": "SLIDE", "RESULT": "RESULT", "AS": "AS"},
-    phrases={
-        "STREAM": "STREAM",
-        "WINDOW": "WINDOW",
-        "SLIDE": "SLIDE",
-        "RESULT": "RESULT",
-        "AS": "as",
-        "NAME": "a name",
-        "QUOTED": "a name in backquotes",
-        "STRING": 'a vertex in quotes ("alice")',
-        "INTEGER": "an integer",
-        "DURATION": "a duration (24h, 15 minutes, 3600)",
-        "_ARROW": '"<-"',
-        "LPAR": '"("',
-        "RPAR": '")"',
-        "RBRACE": '"}"',
-        "COMMA": '","',
-        "DOT": '"."',
-        "CIRCUMFLEX": '"^"',
-        "SLASH": '"/"',
-        "VBAR": '"|"',
-        "STAR": "a repetition (*, +, ?, {2,4})",
-        "PLUS": "a repetition (*, +, ?, {2,4})",
-        "QMARK": "a repetition (*, +, ?, {2,4})",
-        "LBRACE": "a repetition (*, +, ?, {2,4})",
-        "$END": "the end of the query",
-    },
+    keywords=("STREAM", "WINDOW", "SLIDE", "RESULT", "as"),
     hints=(
         ("DOT", "COLON", "a head and its body are separated by <-"),
         ("DOT", "", "a rule ends with a full stop, and its atoms are separated by commas"),
@@ -72,7 +47,7 @@ DATALOG = Language(
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class QualifiedName:
     """`name` or `qualifier.name`."""
 
     name: str
@@ -84,31 +59,21 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
-    """`STREAM name [WINDOW window] [SLIDE slide]`."""
-
-    name: Name
-    window: int | None
-    slide: int | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
 class Results:
     """`RESULT a, b`."""
 
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[QualifiedName, ...]
     span: Span
 
 
-Statement = Declaration | Results | Rule
+Statement = SourceClause | Results | Rule
 """A rule at this stage has labels as written: `stream` holds the qualifier."""
 
 
 def parse_datalog(
     text: str, *, unit: str = "s", views: Mapping[str, RegularQuery] | None = None
 ) -> RegularQuery:
-    """The regular query of a Datalog text; raises `QueryError` with the place marked where it is not one."""
+    """The regular query of a Datalog text; raises `QueryError`, with the position marked, if it is not one."""
     statements = _DatalogBuilder(text, unit).build(read(DATALOG, text))
     return _Resolver(text, views or {}).resolve(statements)
 
@@ -122,22 +87,22 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
     @v_args(meta=True, inline=True)
     def stream(
         self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None
-    ) -> Declaration:
+    ) -> SourceClause:
         self.check_dotless("stream", name)
-        return Declaration(name, window, slide, span_of(meta))
+        return SourceClause(name, window, slide, span_of(meta))
 
     @v_args(meta=True)
-    def result(self, meta: Meta, parts: list[Symbol]) -> Results:
+    def result(self, meta: Meta, parts: list[QualifiedName]) -> Results:
         return Results(tuple(parts[1:]), span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def symbol(self, meta: Meta, first: Name, second: Name | None) -> Symbol:
+    def symbol(self, meta: Meta, first: Name, second: Name | None) -> QualifiedName:
         if second is None:
-            return Symbol(first.value, None, span_of(meta))
-        return Symbol(second.value, first.value, span_of(meta))
+            return QualifiedName(first.value, None, span_of(meta))
+        return QualifiedName(second.value, first.value, span_of(meta))
 
     @v_args(inline=True)
-    def label(self, symbol: Symbol) -> Expression:
+    def label(self, symbol: QualifiedName) -> Expression:
         return Expression(Label(symbol.name, symbol.qualifier, symbol.span), symbol.span)
 
     def terms(self, terms: list[Term | None]) -> tuple[Term, ...]:
@@ -148,7 +113,7 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
         return name
 
     @v_args(meta=True, inline=True)
-    def head(self, meta: Meta, symbol: Symbol, terms: tuple[Term, ...], path: Name | None) -> Rule:
+    def head(self, meta: Meta, symbol: QualifiedName, terms: tuple[Term, ...], path: Name | None) -> Rule:
         args = []
         for term in terms:
             if isinstance(term, Constant):
@@ -200,22 +165,21 @@ def _name_anonymous(head: Rule, body: list[Atom]) -> tuple[Atom, ...]:
     return tuple(replace(atom, src=named(atom.src), trg=named(atom.trg)) for atom in body)
 
 
-class _Resolver:
+class _Resolver(TextErrors):
     """Statements to regular query: what each name means."""
 
     def __init__(self, text: str, views: Mapping[str, RegularQuery]) -> None:
         self.text = text
-        self.views = views
-        self.streams: list[Stream] = []
-        self.sources: dict[str, Declaration] = {}
+        self.sources = Sources(text, views, keyword="STREAM", window="WINDOW 24h", slide="SLIDE 1h")
+        self.declared: dict[str, None] = {}
         self.heads: set[str] = set()
         self.paths: set[str] = set()
 
     def resolve(self, statements: list[Statement]) -> RegularQuery:
         spliced: list[Rule] = []
-        for declaration in statements:
-            if isinstance(declaration, Declaration):
-                spliced += self.declare(declaration)
+        for statement in statements:
+            if isinstance(statement, SourceClause):
+                spliced += self.declare(statement)
         written = [statement for statement in statements if isinstance(statement, Rule)]
         if not written:
             raise QueryError(
@@ -228,36 +192,20 @@ class _Resolver:
         self.paths = {atom.name for rule in written for atom in rule.body if atom.name is not None}
         rules = (*spliced, *(self.resolve_rule(rule) for rule in written))
         results = self.results([s for s in statements if isinstance(s, Results)], written)
-        return check_query(RegularQuery(tuple(self.streams), rules, results), self.text)
+        return check_query(RegularQuery(tuple(self.sources.streams.values()), rules, results), self.text)
 
-    def declare(self, declaration: Declaration) -> tuple[Rule, ...]:
-        name = declaration.name.value
-        if name in self.sources:
+    def declare(self, clause: SourceClause) -> tuple[Rule, ...]:
+        name = clause.name.value
+        if name in self.declared:
             raise self.error(
-                f"{name} is declared twice", declaration.name.span, "a stream has one window in a query"
+                f"{name} is declared twice", clause.name.span, "a stream has one window in a query"
             )
-        self.sources[name] = declaration
-        if name in self.views:
-            if declaration.window is not None or declaration.slide is not None:
-                raise self.error(
-                    f"{name} is a view, which has no window of its own",
-                    declaration.span,
-                    f"its tuples keep their validity: write STREAM {name}",
-                )
-            self.streams = merge_streams(self.streams, self.views[name].streams, self.text, declaration.span)
-            return splice(name, self.views[name])
-        if declaration.window is None:
-            hint = f"write STREAM {name} WINDOW 24h, or with a slide: WINDOW 24h SLIDE 1h"
-            if self.views:
-                hint += f"; a view needs none, and views are {listed(self.views)}"
-            raise self.error(f"the stream {name} is missing its window", declaration.span, hint)
-        stream = Stream(name, declaration.window, declaration.slide or 1, declaration.span)
-        self.streams = merge_streams(self.streams, [stream], self.text, declaration.span)
-        return ()
+        self.declared[name] = None
+        return self.sources.declare(clause)
 
     def resolve_rule(self, rule: Rule) -> Rule:
         view = rule.head.partition(".")[0]
-        if view != rule.head and view in self.sources:
+        if view != rule.head and view in self.declared:
             raise self.error(
                 f"the labels of {view} are not defined here",
                 rule.span,
@@ -274,66 +222,53 @@ class _Resolver:
             return self.label_of(label.stream, label)
         if label.name in self.paths:
             raise self.error(
-                f"{label.name} names a path and is no predicate",
+                f"{label.name} names a path, not a predicate",
                 label.span,
                 f"give the path a rule of its own, {label.name}(x, y) <- …, and leave out the name",
             )
-        if len(self.sources) == 1:
-            return self.label_of(next(iter(self.sources)), label)
-        if not self.sources:
+        if len(self.declared) == 1:
+            return self.label_of(next(iter(self.declared)), label)
+        if not self.declared:
             raise self.error(
                 f"{label.name} belongs to no stream, since none is declared",
                 label.span,
                 "begin with a stream and its window, such as: STREAM social WINDOW 24h SLIDE 1h",
             )
-        written = ", ".join(f"{source}.{label.name}" for source in list(self.sources)[:10])
+        written = ", ".join(f"{source}.{label.name}" for source in list(self.declared)[:10])
         raise self.error(
-            f"{label.name} could be of any of the streams {listed(self.sources)}",
+            f"{label.name} could be of any of the streams {short_list(self.declared)}",
             label.span,
-            f"say of which: {written}" + (self.nearest(label.name, self.heads) or ""),
+            f"name its stream: {written}" + (self.nearest(label.name, self.heads) or ""),
         )
 
     def label_of(self, source: str, label: Label) -> Label:
-        """A label of a declared stream, or (all labels of views being heads) an error."""
-        if source in self.sources and source not in self.views:
-            return Label(label.name, source, label.span)
-        if source in self.sources:
-            labels = [head.partition(".")[2] for head in self.heads if head.startswith(f"{source}.")]
-            if label.name in labels:
-                return Label(f"{source}.{label.name}", None, label.span)
-            raise self.error(
-                f"the view {source} has no label {label.name}",
-                label.span,
-                f"its labels are {listed(sorted(labels))}",
-            )
+        if source in self.declared:
+            return self.sources.label(label, source)
         raise self.error(
             f"unknown stream {source}",
             label.span,
-            f"streams are {listed(self.sources)}{self.nearest(source, self.sources)}",
+            f"streams are {short_list(self.declared)}{self.nearest(source, self.declared)}",
         )
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
         close = difflib.get_close_matches(name, list(known), n=1)
         return f"; did you mean {close[0]}?" if close else ""
 
-    def results(self, found: list[Results], rules: list[Rule]) -> tuple[str, ...]:
-        if not found:
+    def results(self, clauses: list[Results], rules: list[Rule]) -> tuple[str, ...]:
+        if not clauses:
             return (implied_result(rules),)
-        if len(found) > 1:
-            raise self.error("RESULT is given twice", found[1].span, "name all results in one: RESULT a, b")
+        if len(clauses) > 1:
+            raise self.error("RESULT is given twice", clauses[1].span, "name all results in one: RESULT a, b")
         names = []
-        for symbol in found[0].symbols:
+        for symbol in clauses[0].symbols:
             name = str(symbol)
             if name not in self.heads:
                 raise self.error(
-                    f"the result {name} is no head",
+                    f"unknown result {name}",
                     symbol.span,
-                    f"heads are {listed(sorted(self.heads))}{self.nearest(name, self.heads)}",
+                    f"heads are {short_list(sorted(self.heads))}{self.nearest(name, self.heads)}",
                 )
             if name in names:
                 raise self.error(f"the result {name} is named twice", symbol.span, "name each result once")
             names.append(name)
         return tuple(names)
-
-    def error(self, message: str, span: Span | None, hint: str) -> QueryError:
-        return QueryError(message, text=self.text, span=span, hint=hint)

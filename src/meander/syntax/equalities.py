@@ -1,4 +1,4 @@
-"""Which variables of a G-CORE query are one, and which are a vertex: what WHERE and `(u = "alice")` say."""
+"""Equalities of a G-CORE query, from WHERE and `(u = "alice")`: between variables, and with vertices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from meander.syntax.query import Constant, Term, Variable
 
 
 class Equalities:
-    """Variables in classes; the first variable of a class stands for all, a vertex that it equals is kept by it."""
+    """Equivalence classes of variables, each represented by its first variable, some with a vertex (union-find)."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -26,19 +26,19 @@ class Equalities:
         return iter(self._parent)
 
     def add(self, name: str) -> None:
-        """A variable, if it is new. The order of these calls is the order in which variables come first."""
+        """Add a variable, if it is new. Of equal variables the one that was added first represents all."""
         self._parent.setdefault(name, name)
         self._order.setdefault(name, len(self._order))
 
     def unify(self, left: Term, right: Term, span: Span) -> None:
-        """Make two terms one; raises `QueryError` where they can never be equal."""
+        """Make two terms equal; raises `QueryError` if they never can be."""
         constants = {
             term.value: term for term in (self._constant(left), self._constant(right)) if term is not None
         }
         if len(constants) > 1:
-            one, other = (term_text(constant) for constant in constants.values())
+            first_vertex, other_vertex = (term_text(constant) for constant in constants.values())
             raise QueryError(
-                f"this can never hold: {one} is not {other}",
+                f"this can never hold: {first_vertex} is not {other_vertex}",
                 text=self._text,
                 span=span,
                 hint="a variable equals one vertex at most",

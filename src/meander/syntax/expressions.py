@@ -1,8 +1,8 @@
-"""Syntax trees to path expressions, terms and names: what the two languages have in common.
+"""Syntax trees to path expressions, terms and names: the part that the two languages share.
 
 Expressions are built from the leaves up, without recursion, each with its nesting and the number of steps
 that it stands for once its repetitions are written out. Both have a bound, checked as they grow: the stages
-that follow may then recurse over an expression, and make an automaton of it, without fear.
+that follow can then safely recurse over an expression and build its automaton.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from lark.exceptions import VisitError
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
-from meander.errors import ArgumentError, QueryError, Span
+from meander.errors import ArgumentError, Span
 from meander.syntax.durations import parse_duration
-from meander.syntax.parsing import parse_int, span_of
+from meander.syntax.parsing import TextErrors, parse_int, span_of
 from meander.syntax.query import Constant, Either, Inverse, PathExpr, Repeat, Then, Variable
 
 MAX_NESTING = 50
@@ -50,8 +50,8 @@ class Expression:
     steps: int = 1
 
 
-class TreeBuilder(Transformer_NonRecursive[Token, T]):
-    """Rules of both grammars; a language adds its own, and says what `build` makes of a whole tree."""
+class TreeBuilder(Transformer_NonRecursive[Token, T], TextErrors):
+    """Rules of both grammars; a language adds its own, and defines what `build` returns for a whole tree."""
 
     def __init__(self, text: str, unit: str) -> None:
         super().__init__()
@@ -63,9 +63,6 @@ class TreeBuilder(Transformer_NonRecursive[Token, T]):
             return self.transform(tree)
         except VisitError as error:
             raise error.orig_exc from None
-
-    def error(self, message: str, span: Span | None, hint: str) -> QueryError:
-        return QueryError(message, text=self.text, span=span, hint=hint)
 
     # -- names and terms
 
@@ -95,16 +92,16 @@ class TreeBuilder(Transformer_NonRecursive[Token, T]):
         return Constant(self._unescape(token), span_of(token))
 
     def _unescape(self, token: Token) -> str:
-        def replacement(found: re.Match[str]) -> str:
+        def replacement(match: re.Match[str]) -> str:
             simple = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
-            if found["hex"] and not 0xD800 <= int(found["hex"], 16) < 0xE000:
-                return chr(int(found["hex"], 16))
-            if found["other"] in simple:
-                return simple[found["other"]]
+            if match["hex"] and not 0xD800 <= int(match["hex"], 16) < 0xE000:
+                return chr(int(match["hex"], 16))
+            if match["other"] in simple:
+                return simple[match["other"]]
             start = token.start_pos or 0
             raise self.error(
-                f"{found[0]} is no escape",
-                Span(start + 1 + found.start(), start + 1 + found.end()),
+                f"invalid escape: {match[0]}",
+                Span(start + 1 + match.start(), start + 1 + match.end()),
                 "escapes are \\\\ \\\" \\' \\n \\r \\t and \\uXXXX; a backslash itself is doubled",
             )
 

@@ -10,15 +10,15 @@ becomes
     notify(u, m) <- RL*(u, v) as p, posts(v, m).
     Answer(u, m) <- notify(u, m).
 
-- A CONSTRUCT that makes one kind of edge gives its head and an `Answer` over it. One that makes several, or
+- A CONSTRUCT of one kind of edge becomes its head and an `Answer` over it. One of several kinds, or of
   paths, has them all as results: a rule for each element, elements of one label in union.
-- A constructed path `(u)-/@p:because/->(v)` is a rule over the whole MATCH that says which atom is its path.
+- A constructed path `(u)-/@p:because/->(v)` is a rule over the whole MATCH that names the atom of its path.
 - A PATH clause is a rule for each stream or view that it is used on, as its labels are those of the MATCH.
 - WHERE unifies variables; the one that comes first in the text stays. A variable that equals a vertex is
-  replaced by it. Where it is needed as the end of an element it stays, and is bound by the empty path from that
+  replaced by it. If it is the end of an element it stays, and is bound by the empty path from that
   vertex: `follows{0}("alice", u)`.
-- OPTIONAL blocks are alternatives, each together with the mandatory part of its MATCH. Where two variables
-  connect a MATCH with all else they become the rules of one head over these two; otherwise each element has a rule
+- OPTIONAL blocks are alternatives, each together with the mandatory part of its MATCH. If two variables
+  connect a MATCH with the rest they become the rules of one head over these two; otherwise each element has a rule
   for each choice of alternatives.
 - A view's labels are heads `view.label`. A text that ends with a view has that view's labels as results.
 """
@@ -30,14 +30,14 @@ from collections.abc import Mapping, Sequence
 from meander.syntax.checks import check_query
 from meander.syntax.gcore_rules import QueryTranslator
 from meander.syntax.gcore_scope import Scope
-from meander.syntax.gcore_tree import Query, parse_tree
+from meander.syntax.gcore_tree import GcoreQuery, parse_tree
 from meander.syntax.query import Atom, Label, RegularQuery, Rule
 
 
 def parse_gcore(
     text: str, *, unit: str = "s", views: Mapping[str, RegularQuery] | None = None
 ) -> RegularQuery:
-    """The regular query of a G-CORE text; raises `QueryError` with the place marked where it is not one."""
+    """The regular query of a G-CORE text; raises `QueryError`, with the position marked, if it is not one."""
     queries = parse_tree(text, unit)
     scope = Scope(text, views or {})
     _check_order(queries, scope)
@@ -45,30 +45,30 @@ def parse_gcore(
         heads = _heads(query, scope)
         QueryTranslator(scope, query, heads).translate()
         if query.view is not None:
-            scope.coming.discard(query.view.value)
-            scope.view_labels[query.view.value] = tuple(heads)
+            scope.undefined_views.discard(query.view.value)
+            scope.sources.view_labels[query.view.value] = tuple(heads)
     results = _results(queries[-1], heads, scope)
-    return check_query(RegularQuery(tuple(scope.streams), tuple(scope.rules), results), text)
+    return check_query(RegularQuery(tuple(scope.sources.streams.values()), tuple(scope.rules), results), text)
 
 
-def _check_order(queries: Sequence[Query], scope: Scope) -> None:
-    """Views, then one query or none. The names of all views and made labels are taken from the start."""
+def _check_order(queries: Sequence[GcoreQuery], scope: Scope) -> None:
+    """Views, then one query or none. The names of all views and constructed labels are reserved from the start."""
     for query, following in zip(queries, [*queries[1:], None], strict=True):
         if query.view is None and following is not None:
             raise scope.error(
-                "the text goes on after its query",
+                "the text continues after its query",
                 following.span,
                 "one text is one query; what comes before it is GRAPH VIEW name AS (…)",
             )
-        scope.taken.update(element.label for element in query.elements)
+        scope.names.update(element.label for element in query.elements)
         if query.view is not None:
-            scope.coming.add(query.view.value)
+            scope.undefined_views.add(query.view.value)
 
 
-def _heads(query: Query, scope: Scope) -> dict[str, str]:
-    """The head of each label that the query makes."""
+def _heads(query: GcoreQuery, scope: Scope) -> dict[str, str]:
+    """The head of each label that the query constructs."""
     view = query.view
-    if view is not None and view.value in scope.view_labels:
+    if view is not None and view.value in scope.sources.view_labels:
         raise scope.error(f"there is a view {view.value} already", view.span, "give each view its own name")
     for element in query.elements:
         if view is None and "." in element.label:
@@ -81,7 +81,7 @@ def _heads(query: Query, scope: Scope) -> dict[str, str]:
     return {label: label if view is None else f"{view.value}.{label}" for label in labels}
 
 
-def _results(query: Query, heads: Mapping[str, str], scope: Scope) -> tuple[str, ...]:
+def _results(query: GcoreQuery, heads: Mapping[str, str], scope: Scope) -> tuple[str, ...]:
     """The results of the last query: `Answer` over the only label, or the labels themselves."""
     results = tuple(heads.values())
     if len(results) > 1 or results == ("Answer",) or any(element.path for element in query.elements):

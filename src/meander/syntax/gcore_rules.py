@@ -1,4 +1,4 @@
-"""One CONSTRUCT … MATCH … of a G-CORE text to rules; what becomes of each part is told in `meander.syntax.gcore`."""
+"""One CONSTRUCT … MATCH … of a G-CORE text to rules; `meander.syntax.gcore` describes the translation."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from itertools import count, product
 from math import prod
 
 from meander.errors import Span
-from meander.syntax.checks import check_acyclic, listed
+from meander.syntax.checks import check_acyclic
 from meander.syntax.equalities import Equalities
 from meander.syntax.gcore_scope import Scope
-from meander.syntax.gcore_tree import REFERENCE, Element, Match, Node, PathClause, Pattern, Query
+from meander.syntax.gcore_tree import (
+    REFERENCE,
+    Element,
+    GcoreQuery,
+    GraphPattern,
+    Match,
+    PathClause,
+    VertexPattern,
+)
+from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
     Constant,
@@ -25,8 +34,8 @@ from meander.syntax.query import (
     Term,
     Variable,
     labels_of,
+    map_labels,
 )
-from meander.syntax.views import map_labels
 
 MAX_CHOICES = 100
 """How many rules one CONSTRUCT may need: one for each of its elements and each choice of alternatives."""
@@ -37,7 +46,7 @@ MAX_RULES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A MATCH as atoms: what is mandatory, and the alternatives."""
+    """The atoms of a MATCH: the mandatory ones, and the alternatives."""
 
     mandatory: tuple[Atom, ...]
     alternatives: tuple[tuple[Atom, ...], ...]
@@ -52,13 +61,13 @@ class _Block:
 class QueryTranslator:
     """One CONSTRUCT … MATCH …, which adds its rules to those of the text."""
 
-    def __init__(self, scope: Scope, query: Query, heads: Mapping[str, str]) -> None:
+    def __init__(self, scope: Scope, query: GcoreQuery, heads: Mapping[str, str]) -> None:
         self.scope = scope
         self.query = query
         self.heads = heads
         self.clauses: dict[str, PathClause] = {}
         self.clause_heads: dict[tuple[str, str], str] = {}
-        self.made_paths = {element.path.name for element in query.elements if element.path is not None}
+        self.constructed_paths = {element.path.name for element in query.elements if element.path is not None}
         self.named_paths: set[str] = set()
         self.anonymous: dict[int, str] = {}
         written = {node.variable.name for node in _nodes(query) if node.variable is not None}
@@ -75,7 +84,7 @@ class QueryTranslator:
                     raise self.scope.error(
                         f"the variable {term.name} does not occur in MATCH",
                         term.span,
-                        f"the variables of MATCH are {listed(equalities)}",
+                        f"the variables of MATCH are {short_list(equalities)}",
                     )
             equalities.unify(equality.left, equality.right, equality.span)
         ends = [self.ends(element) for element in self.query.elements]
@@ -137,7 +146,7 @@ class QueryTranslator:
                 label.span,
                 f"did you mean {close[0]}?"
                 if close
-                else f"PATH clauses are {listed(self.clauses)}; "
+                else f"PATH clauses are {short_list(self.clauses)}; "
                 f"a label of the stream is written :{label.name}",
             )
 
@@ -170,12 +179,14 @@ class QueryTranslator:
             tuple(self.atoms(patterns, source, equalities) for patterns in match.alternatives),
         )
 
-    def atoms(self, patterns: Sequence[Pattern], source: str, equalities: Equalities) -> tuple[Atom, ...]:
+    def atoms(
+        self, patterns: Sequence[GraphPattern], source: str, equalities: Equalities
+    ) -> tuple[Atom, ...]:
         """The atoms of patterns on a stream or view; their variables and vertices go into `equalities`."""
 
         def resolved(label: Label) -> Label:
             if label.stream != REFERENCE:
-                return self.scope.label(label, source)
+                return self.scope.sources.label(label, source)
             self.check_reference(label)
             return Label(self.clause_head(label.name, source), None, label.span)
 
@@ -198,14 +209,14 @@ class QueryTranslator:
                 )
         return tuple(atoms)
 
-    def variable(self, node: Node) -> Variable:
-        """The node's variable, or one of its own."""
+    def variable(self, node: VertexPattern) -> Variable:
+        """The vertex's variable; an anonymous vertex gets a fresh one."""
         if node.variable is not None:
             return node.variable
-        place = node.span.start
-        if place not in self.anonymous:
-            self.anonymous[place] = next(self.anonymous_names)
-        return Variable(self.anonymous[place], node.span)
+        offset = node.span.start
+        if offset not in self.anonymous:
+            self.anonymous[offset] = next(self.anonymous_names)
+        return Variable(self.anonymous[offset], node.span)
 
     def bodies(
         self, blocks: Sequence[_Block], equalities: Equalities, needed: set[str]
@@ -244,16 +255,16 @@ class QueryTranslator:
     def united(
         self, variants: Sequence[tuple[Atom, ...]], equalities: Equalities, outside: set[str]
     ) -> tuple[tuple[Atom, ...], ...]:
-        """Variants as one atom over a head of their own, where the same two variables join them to the rest."""
+        """Variants as one atom over a new head, if the same two variables join them to the rest."""
         joined = [
             [name for name in dict.fromkeys(_variables_of(variant, equalities)) if name in outside]
             for variant in variants
         ]
         names = {atom.name for variant in variants for atom in variant}
         if (
-            any(set(found) != set(joined[0]) for found in joined)
+            any(set(variables) != set(joined[0]) for variables in joined)
             or len(joined[0]) != 2
-            or names & self.made_paths
+            or names & self.constructed_paths
         ):
             return tuple(variants)
         ends = (Variable(joined[0][0]), Variable(joined[0][1]))
@@ -270,7 +281,7 @@ class QueryTranslator:
                 raise self.scope.error(
                     "CONSTRUCT connects variables of MATCH",
                     node.span,
-                    'name a variable; WHERE can say which vertex it is: WHERE (u) = "alice"',
+                    'name a variable; WHERE can bind it to a vertex: WHERE (u) = "alice"',
                 )
         return (self.variable(element.src), self.variable(element.trg))
 
@@ -281,7 +292,7 @@ class QueryTranslator:
         bodies: Sequence[tuple[Atom, ...]],
         equalities: Equalities,
     ) -> None:
-        """Every alternative must bind what the element is made of."""
+        """Every alternative must bind the ends and the path of the element."""
         for variable in args:
             name = equalities.variable(variable).name
             bound = [name in set(_variables_of(body, equalities)) for body in bodies]
@@ -300,7 +311,7 @@ class QueryTranslator:
                     if len(bodies) > 1
                     else f"MATCH has no path named {element.path.name}",
                     element.path.span,
-                    f"its paths are {listed(everywhere)}; a path is named before its expression: -/p<:a*>/->",
+                    f"its paths are {short_list(everywhere)}; a path is named before its expression: -/p<:a*>/->",
                 )
 
     def add_rule(
@@ -312,13 +323,13 @@ class QueryTranslator:
         span: Span | None,
         path: str | None = None,
     ) -> None:
-        """Add the rule with variables unified, vertices put in, and path names made unique in the query."""
+        """Add the rule with variables unified, vertices inserted, and path names unique in the query."""
         if len(self.scope.rules) >= MAX_RULES:
             raise self.scope.error(
                 f"the query needs more than {MAX_RULES:,} rules", span, "use PATH clauses on fewer streams"
             )
         args = tuple(equalities.variable(variable) for variable in args)
-        kept = {variable.name for variable in args}
+        head_variables = {variable.name for variable in args}
 
         def placed(term: Term) -> Term:
             if isinstance(term, Constant):
@@ -326,13 +337,15 @@ class QueryTranslator:
             variable = equalities.variable(term)
             constant = equalities.constant(variable.name)
             return (
-                variable if constant is None or variable.name in kept else replace(constant, span=term.span)
+                variable
+                if constant is None or variable.name in head_variables
+                else replace(constant, span=term.span)
             )
 
         atoms = []
         path_name = None
         for atom in body:
-            name = self.path_name(atom.name, made=atom.name == path)
+            name = self.path_name(atom.name, constructed=atom.name == path)
             if atom.name is not None and atom.name == path:
                 path_name = name
             atoms.append(replace(atom, src=placed(atom.src), trg=placed(atom.trg), name=name))
@@ -343,9 +356,9 @@ class QueryTranslator:
                 atoms.append(Atom(_no_step(binding.expr), constant, Variable(name), None, binding.span))
         self.scope.rules.append(Rule(head, args, tuple(atoms), path_name, span))
 
-    def path_name(self, name: str | None, *, made: bool) -> str | None:
-        """The name of a path in a rule. Of several rules over one path, the one that hands it out has its name."""
-        if name is None or (not made and (name in self.made_paths or name in self.named_paths)):
+    def path_name(self, name: str | None, *, constructed: bool) -> str | None:
+        """The name of a path in a rule. Of several rules over one path, the one that returns it has its name."""
+        if name is None or (not constructed and (name in self.constructed_paths or name in self.named_paths)):
             return None
         self.named_paths.add(name)
         return self.scope.fresh(name)
@@ -365,7 +378,7 @@ def _variables_of(atoms: Iterable[Atom], equalities: Equalities) -> Iterator[str
                 yield equalities.variable(term).name
 
 
-def _nodes(query: Query) -> Iterator[Node]:
+def _nodes(query: GcoreQuery) -> Iterator[VertexPattern]:
     lists = [clause.patterns for clause in query.paths]
     for match in query.matches:
         lists += [match.mandatory, *match.alternatives]

@@ -1,4 +1,4 @@
-"""G-CORE, first half: text to abstract syntax tree, which says what was written and nothing about what it means.
+"""G-CORE, first half: text to abstract syntax tree. What it means is left to `gcore_rules`.
 
 In the expressions of this tree a `Label` has no stream yet: `stream` is None for `:a`, whose stream is the one
 that its MATCH is ON, and `REFERENCE` for `~Name`, a PATH clause.
@@ -15,84 +15,25 @@ from meander.errors import Span
 from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
 from meander.syntax.parsing import Language, read, span_of
 from meander.syntax.query import Constant, Label, Term, Variable
+from meander.syntax.sources import SourceClause
 
 REFERENCE = "~"
-
-_REPETITION = "a repetition (*, +, ?, {2,4})"
 
 GCORE = Language(
     name="G-CORE",
     form="CONSTRUCT (u)-[:x]->(v) MATCH (u)-[:a]->(v) ON s WINDOW(24h)",
     grammar="gcore.lark",
-    keywords={
-        word: word
-        for word in (
-            "GRAPH",
-            "VIEW",
-            "AS",
-            "PATH",
-            "CONSTRUCT",
-            "MATCH",
-            "OPTIONAL",
-            "ON",
-            "WINDOW",
-            "SLIDE",
-            "WHERE",
-            "AND",
-        )
-    },
-    phrases={
-        "GRAPH": "GRAPH VIEW",
-        "VIEW": "VIEW",
-        "AS": "AS",
-        "PATH": "PATH",
-        "CONSTRUCT": "CONSTRUCT",
-        "MATCH": "MATCH",
-        "OPTIONAL": "OPTIONAL",
-        "ON": "ON",
-        "WINDOW": "WINDOW",
-        "SLIDE": "SLIDE",
-        "WHERE": "WHERE",
-        "AND": "AND",
-        "NAME": "a name",
-        "QUOTED": "a name in backquotes",
-        "STRING": 'a vertex in quotes ("alice")',
-        "INTEGER": "an integer",
-        "DURATION": "a duration (24h, 15 minutes, 3600)",
-        "EDGE": "an edge (-[:label]->)",
-        "EDGE_BACK": "an edge (-[:label]->)",
-        "PATH_STEP": "a path (-/<:label*>/->)",
-        "PATH_STEP_BACK": "a path (-/<:label*>/->)",
-        "EDGE_END": '"]->"',
-        "EDGE_BACK_END": '"]-"',
-        "PATH_STEP_END": '"/->"',
-        "PATH_STEP_BACK_END": '"/-"',
-        "COLON": "a label (:label)",
-        "TILDE": "a PATH clause (~Name)",
-        "AT": "@ and the path's variable",
-        "LESSTHAN": '"<"',
-        "MORETHAN": '">"',
-        "EQUAL": '"="',
-        "LPAR": '"("',
-        "RPAR": '")"',
-        "RBRACE": '"}"',
-        "COMMA": '","',
-        "SLASH": '"/"',
-        "VBAR": '"|"',
-        "MINUS": '"-" (backwards)',
-        "STAR": _REPETITION,
-        "PLUS": _REPETITION,
-        "QMARK": _REPETITION,
-        "LBRACE": _REPETITION,
-        "$END": "the end of the query",
-    },
+    keywords=(
+        *("GRAPH", "VIEW", "AS", "PATH", "CONSTRUCT", "MATCH"),
+        *("OPTIONAL", "ON", "WINDOW", "SLIDE", "WHERE", "AND"),
+    ),
     hints=(
-        ("EQUAL", "COLON", "vertices have no labels: write (u), and say with edges what u is"),
+        ("EQUAL", "COLON", "vertices have no labels: write (u), and describe u by its edges"),
         ("TILDE", "NAME", "a label begins with a colon, a PATH clause with a tilde: :follows, ~RL"),
         ("TILDE", "MINUS", "an expression ends with >: -/p<:follows*>/->"),
         ("COLON", "NAME", "an edge has a label and no variable: -[:likes]->"),
         ("COLON", "", "an edge has a label: -[:likes]->"),
-        ("AT", "", "a constructed path is one that MATCH found: -/@p:label/->, where MATCH has -/p<…>/->"),
+        ("AT", "", "a constructed path is one of MATCH's paths: -/@p:label/->, if MATCH has -/p<…>/->"),
         ("LESSTHAN", "COLON", "the expression of a path stands in angle brackets: -/<:follows*>/->"),
         ("LESSTHAN", "AT", "only CONSTRUCT has -/@p:label/->; in MATCH, a path is -/p<:follows*>/->"),
         ("ON", "", "a MATCH ends with its stream: ON social WINDOW(24h) SLIDE(1h)"),
@@ -103,7 +44,7 @@ GCORE = Language(
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class VertexPattern:
     """`(u)`, `("alice")`, `(u = "alice")` or `()`."""
 
     variable: Variable | None
@@ -112,8 +53,8 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """`-[:label]->` or `-/p<expression>/->`; `backwards` where the arrow points to the left."""
+class StepPattern:
+    """`-[:label]->` or `-/p<expression>/->`; `backwards` if the arrow points to the left."""
 
     expression: Expression
     variable: Variable | None
@@ -122,7 +63,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class MadePath:
+class ConstructedPath:
     """In CONSTRUCT: `-/@p:label/->`, with p as `variable`."""
 
     label: Label
@@ -132,31 +73,21 @@ class MadePath:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class GraphPattern:
     """`(a)-[:x]->(b)<-[:y]-(c)`: a node more than steps."""
 
-    nodes: tuple[Node, ...]
-    steps: tuple[Step, ...]
+    nodes: tuple[VertexPattern, ...]
+    steps: tuple[StepPattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
     """One edge or path that CONSTRUCT makes, in the direction of its arrow."""
 
-    src: Node
-    trg: Node
+    src: VertexPattern
+    trg: VertexPattern
     label: str
     path: Variable | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """`ON name [WINDOW(window)] [SLIDE(slide)]`."""
-
-    name: Name
-    window: int | None
-    slide: int | None
     span: Span
 
 
@@ -164,9 +95,9 @@ class Source:
 class Match:
     """`MATCH mandatory OPTIONAL alternative … ON source`."""
 
-    mandatory: tuple[Pattern, ...]
-    alternatives: tuple[tuple[Pattern, ...], ...]
-    source: Source
+    mandatory: tuple[GraphPattern, ...]
+    alternatives: tuple[tuple[GraphPattern, ...], ...]
+    source: SourceClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +105,7 @@ class PathClause:
     """`PATH name = patterns`: the path leads from the first node of the first pattern to its last."""
 
     name: Name
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[GraphPattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +118,8 @@ class Equality:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """PATH clauses, CONSTRUCT, MATCHes and WHERE; `view` where it stands in a GRAPH VIEW."""
+class GcoreQuery:
+    """PATH clauses, CONSTRUCT, MATCHes and WHERE; `view` is the name of a GRAPH VIEW, None for a query."""
 
     paths: tuple[PathClause, ...]
     elements: tuple[Element, ...]
@@ -198,24 +129,24 @@ class Query:
     view: Name | None = None
 
 
-def parse_tree(text: str, unit: str) -> list[Query]:
+def parse_tree(text: str, unit: str) -> list[GcoreQuery]:
     """The queries of a G-CORE text, in order."""
     return _GcoreBuilder(text, unit).build(read(GCORE, text))
 
 
-class _GcoreBuilder(TreeBuilder[list[Query]]):
-    def start(self, queries: list[Query]) -> list[Query]:
+class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
+    def start(self, queries: list[GcoreQuery]) -> list[GcoreQuery]:
         return queries
 
     @v_args(inline=True)
-    def view(self, graph: Token, view: Token, name: Name, as_: Token, query: Query) -> Query:
+    def view(self, graph: Token, view: Token, name: Name, as_: Token, query: GcoreQuery) -> GcoreQuery:
         self.check_dotless("view", name)
         return replace(query, view=name)
 
     @v_args(meta=True)
-    def query(self, meta: Meta, parts: list[object]) -> Query:
+    def query(self, meta: Meta, parts: list[object]) -> GcoreQuery:
         constructed = next(part for part in parts if isinstance(part, tuple))
-        return Query(
+        return GcoreQuery(
             paths=tuple(part for part in parts if isinstance(part, PathClause)),
             elements=constructed,
             matches=tuple(part for part in parts if isinstance(part, Match)),
@@ -224,13 +155,13 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
         )
 
     @v_args(inline=True)
-    def path_clause(self, keyword: Token, name: Name, *patterns: Pattern) -> PathClause:
+    def path_clause(self, keyword: Token, name: Name, *patterns: GraphPattern) -> PathClause:
         self.check_dotless("PATH clause", name)
         return PathClause(name, patterns)
 
     @v_args(meta=True)
     def construct(self, meta: Meta, parts: list[list[Element]]) -> tuple[Element, ...]:
-        elements = tuple(element for made in parts[1:] for element in made)
+        elements = tuple(element for chain in parts[1:] for element in chain)
         if not elements:
             raise self.error(
                 "CONSTRUCT makes neither an edge nor a path",
@@ -241,20 +172,22 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
 
     def match(self, parts: list[object]) -> Match:
         source = parts[-1]
-        assert isinstance(source, Source)
+        assert isinstance(source, SourceClause)
         mandatory = parts[1] if isinstance(parts[1], tuple) else ()
         return Match(mandatory, tuple(tuple(part) for part in parts[2:-1] if isinstance(part, list)), source)
 
-    def mandatory(self, patterns: list[Pattern]) -> tuple[Pattern, ...]:
+    def mandatory(self, patterns: list[GraphPattern]) -> tuple[GraphPattern, ...]:
         return tuple(patterns)
 
-    def alternative(self, parts: list[Pattern]) -> list[Pattern]:
+    def alternative(self, parts: list[GraphPattern]) -> list[GraphPattern]:
         return parts[1:]
 
     @v_args(meta=True, inline=True)
-    def source(self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None) -> Source:
+    def source(
+        self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None
+    ) -> SourceClause:
         self.check_dotless("stream", name)
-        return Source(name, window, slide, span_of(meta))
+        return SourceClause(name, window, slide, span_of(meta))
 
     def where(self, parts: list[Token | Equality]) -> list[Equality]:
         return [part for part in parts if isinstance(part, Equality)]
@@ -265,52 +198,52 @@ class _GcoreBuilder(TreeBuilder[list[Query]]):
 
     # -- patterns
 
-    def pattern(self, parts: list[Node | Step]) -> Pattern:
-        return Pattern(
-            tuple(part for part in parts if isinstance(part, Node)),
-            tuple(part for part in parts if isinstance(part, Step)),
+    def pattern(self, parts: list[VertexPattern | StepPattern]) -> GraphPattern:
+        return GraphPattern(
+            tuple(part for part in parts if isinstance(part, VertexPattern)),
+            tuple(part for part in parts if isinstance(part, StepPattern)),
         )
 
     @v_args(meta=True, inline=True)
-    def node(self, meta: Meta, variable: Variable | None, constant: Constant | None) -> Node:
+    def node(self, meta: Meta, variable: Variable | None, constant: Constant | None) -> VertexPattern:
         anonymous = variable is None or variable.name == "_"
-        return Node(None if anonymous else variable, constant, span_of(meta))
+        return VertexPattern(None if anonymous else variable, constant, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def constant_node(self, meta: Meta, constant: Constant) -> Node:
-        return Node(None, constant, span_of(meta))
+    def constant_node(self, meta: Meta, constant: Constant) -> VertexPattern:
+        return VertexPattern(None, constant, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def edge(self, meta: Meta, label: Name) -> Step:
-        return Step(self.label_expression(label), None, False, span_of(meta))
+    def edge(self, meta: Meta, label: Name) -> StepPattern:
+        return StepPattern(self.label_expression(label), None, False, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def edge_back(self, meta: Meta, label: Name) -> Step:
-        return Step(self.label_expression(label), None, True, span_of(meta))
+    def edge_back(self, meta: Meta, label: Name) -> StepPattern:
+        return StepPattern(self.label_expression(label), None, True, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def path(self, meta: Meta, variable: Variable | None, expression: Expression) -> Step:
-        return Step(expression, variable, False, span_of(meta))
+    def path(self, meta: Meta, variable: Variable | None, expression: Expression) -> StepPattern:
+        return StepPattern(expression, variable, False, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def path_back(self, meta: Meta, variable: Variable | None, expression: Expression) -> Step:
-        return Step(expression, variable, True, span_of(meta))
+    def path_back(self, meta: Meta, variable: Variable | None, expression: Expression) -> StepPattern:
+        return StepPattern(expression, variable, True, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def made_path(self, meta: Meta, variable: Variable, label: Name) -> MadePath:
-        return MadePath(Label(label.value, None, label.span), variable, False, span_of(meta))
+    def constructed_path(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
+        return ConstructedPath(Label(label.value, None, label.span), variable, False, span_of(meta))
 
     @v_args(meta=True, inline=True)
-    def made_path_back(self, meta: Meta, variable: Variable, label: Name) -> MadePath:
-        return MadePath(Label(label.value, None, label.span), variable, True, span_of(meta))
+    def constructed_path_back(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
+        return ConstructedPath(Label(label.value, None, label.span), variable, True, span_of(meta))
 
-    def made(self, parts: list[Node | Step | MadePath]) -> list[Element]:
+    def constructed(self, parts: list[VertexPattern | StepPattern | ConstructedPath]) -> list[Element]:
         elements = []
         for left, step, right in zip(parts[:-2:2], parts[1:-1:2], parts[2::2], strict=True):
-            assert isinstance(left, Node)
-            assert isinstance(right, Node)
-            assert isinstance(step, Step | MadePath)
-            label = step.label if isinstance(step, MadePath) else step.expression.expr
+            assert isinstance(left, VertexPattern)
+            assert isinstance(right, VertexPattern)
+            assert isinstance(step, StepPattern | ConstructedPath)
+            label = step.label if isinstance(step, ConstructedPath) else step.expression.expr
             assert isinstance(label, Label)
             src, trg = (right, left) if step.backwards else (left, right)
             span = Span(left.span.start, right.span.end)

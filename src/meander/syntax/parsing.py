@@ -1,8 +1,8 @@
-"""Text to tree, for both languages: one driver around Lark, and its complaints in words a person can use.
+"""Text to syntax tree, for both languages: one driver around Lark, and its errors in words that help.
 
 The parser is LALR(1) with a contextual lexer: linear in the text, without recursion, and at every point it
-knows which terminals could come next. So an error can say what would be accepted, and whether a word that
-does not fit is a misspelt keyword. A text has bounds (`MAX_CHARACTERS`, `MAX_NESTING`, `MAX_STEPS`), so that
+knows which terminals could come next. So an error can list what would be accepted, and recognize a
+misspelled keyword. The size of a text is bounded (`MAX_CHARACTERS`, `MAX_NESTING`, `MAX_STEPS`), so that
 none takes more than a moment to be read or refused.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -27,25 +27,64 @@ _SKIPPED = re.compile(r"""[%#][^\n]*|`(?:[^`\r\n]|``)+`|"(?:[^"\\\r\n]|\\.)*"|'(
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
+PHRASES = {
+    "GRAPH": "GRAPH VIEW",
+    "NAME": "a name",
+    "QUOTED": "a name in backquotes",
+    "STRING": 'a vertex in quotes ("alice")',
+    "INTEGER": "an integer",
+    "DURATION": "a duration (24h, 15 minutes, 3600)",
+    **dict.fromkeys(("EDGE", "EDGE_BACK"), "an edge (-[:label]->)"),
+    **dict.fromkeys(("PATH_STEP", "PATH_STEP_BACK"), "a path (-/<:label*>/->)"),
+    "EDGE_END": '"]->"',
+    "EDGE_BACK_END": '"]-"',
+    "PATH_STEP_END": '"/->"',
+    "PATH_STEP_BACK_END": '"/-"',
+    "COLON": "a label (:label)",
+    "TILDE": "a PATH clause (~Name)",
+    "AT": "@ and the path's variable",
+    "LESSTHAN": '"<"',
+    "MORETHAN": '">"',
+    "EQUAL": '"="',
+    "_ARROW": '"<-"',
+    "LPAR": '"("',
+    "RPAR": '")"',
+    "RBRACE": '"}"',
+    "COMMA": '","',
+    "DOT": '"."',
+    "CIRCUMFLEX": '"^"',
+    "SLASH": '"/"',
+    "VBAR": '"|"',
+    "MINUS": '"-" (backwards)',
+    **dict.fromkeys(("STAR", "PLUS", "QMARK", "LBRACE"), "a repetition (*, +, ?, {2,4})"),
+    "$END": "the end of the query",
+}
+"""The terminals of both grammars as errors describe them, in the order in which errors list them."""
+
+
 @dataclass(frozen=True)
 class Language:
-    """A grammar file and the words for its terminals.
+    """A grammar file and the words for its errors.
 
-    `form` is an example for hints. `phrases` maps the name of a terminal to what an error calls it, in the
-    order in which they are listed; `keywords` maps those that are words to their spelling. `hints` are
-    triples (a terminal that would be accepted, the one that came instead or "" for any, what to say); the
-    first that fits is said.
+    `form` is an example for hints. `keywords` are the words of the language, whose terminals have the same names in
+    capitals. `hints` are triples (a terminal that would be accepted, the one that came instead or "" for any, the
+    hint); the first that fits is given.
     """
 
     name: str
     grammar: str
     form: str
-    keywords: Mapping[str, str]
-    phrases: Mapping[str, str]
+    keywords: tuple[str, ...]
     hints: tuple[tuple[str, str, str], ...]
 
-    def __hash__(self) -> int:
-        return hash(self.grammar)
+
+class TextErrors:
+    """Errors with a position in the query's text."""
+
+    text: str
+
+    def error(self, message: str, span: Span | None, hint: str) -> QueryError:
+        return QueryError(message, text=self.text, span=span, hint=hint)
 
 
 @cache
@@ -56,7 +95,7 @@ def _parser(language: Language) -> Lark:
 
 
 def read(language: Language, text: str) -> Tree[Token]:
-    """The text's syntax tree; raises `QueryError` where the text is not of the language."""
+    """The text's syntax tree; raises `QueryError` if the text is not in the language."""
     check_characters(text)
     if not blank_out(text).strip():
         raise QueryError("the query is empty", hint=f"a {language.name} query reads {language.form}")
@@ -73,21 +112,21 @@ def check_characters(text: str) -> None:
             f"the query has {len(text):,} characters; the most is {MAX_CHARACTERS:,}",
             hint="is this the query, and not the data? Streams are named in a query, not written into it",
         )
-    found = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", text)
-    if found:
-        code = ord(found.group())
+    control = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", text)
+    if control:
+        code = ord(control.group())
         what = "a NUL character" if code == 0 else f"the character U+{code:04X}"
         raise QueryError(
             f"{what} cannot stand in a query",
             text=text,
-            span=Span(found.start(), found.end()),
+            span=Span(control.start(), control.end()),
             hint="a query is plain text in UTF-8; in a quoted vertex, write \\uXXXX",
         )
 
 
 def blank_out(text: str) -> str:
     """The text with comments blanked and quotations filled with `_`: the same length, only its own structure."""
-    return _SKIPPED.sub(lambda found: (" " if found[0][0] in "%#" else "_") * len(found[0]), text)
+    return _SKIPPED.sub(lambda match: (" " if match[0][0] in "%#" else "_") * len(match[0]), text)
 
 
 def parse_int(token: Token, text: str, what: str, limit: int, hint: str) -> int:
@@ -102,15 +141,15 @@ def parse_int(token: Token, text: str, what: str, limit: int, hint: str) -> int:
     return int(token)
 
 
-def span_of(place: Any) -> Span:
+def span_of(located: Any) -> Span:
     """The span of a token, or of a tree's or rule's `Meta`."""
-    start = getattr(place, "start_pos", None)
-    end = getattr(place, "end_pos", None)
+    start = getattr(located, "start_pos", None)
+    end = getattr(located, "end_pos", None)
     return Span(start or 0, end or start or 0)
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Complaints
+# Errors
 
 
 def _explain(language: Language, text: str, error: UnexpectedInput) -> QueryError:
@@ -122,7 +161,7 @@ def _explain(language: Language, text: str, error: UnexpectedInput) -> QueryErro
 
 
 class _Progress:
-    """How far the parser came: the tokens that it took, and what it would have taken next."""
+    """The tokens that the parser accepted, and the terminals that it would have accepted next."""
 
     def __init__(self, language: Language, text: str) -> None:
         self.language = language
@@ -131,14 +170,13 @@ class _Progress:
         self.accepted = self._feed(None)
 
     def accepted_instead_of_last(self) -> set[str]:
-        """The terminals that could have stood in the place of the last token."""
+        """The terminals that it would have accepted instead of the last token."""
         return self._feed(self.tokens[-1].start_pos)
 
     def phrases(self, terminals: set[str]) -> tuple[str, ...]:
-        """What to call the terminals in a message."""
-        return tuple(
-            dict.fromkeys(phrase for name, phrase in self.language.phrases.items() if name in terminals)
-        )
+        """The terminals as a message describes them."""
+        words = {word.upper(): PHRASES.get(word, word) for word in self.language.keywords}
+        return tuple(dict.fromkeys(phrase for name, phrase in (words | PHRASES).items() if name in terminals))
 
     def _feed(self, stop: int | None) -> set[str]:
         parser: Any = _parser(self.language).parse_interactive(self.text)
@@ -157,45 +195,45 @@ def _explain_token(progress: _Progress, token: Token) -> QueryError:
     text = progress.text
     at_end = token.type == "$END"
     end = len(text.rstrip())
-    where = Span(end, end) if at_end else span_of(token)
-    misspelt = _misspelt_keyword(progress, token)
-    if misspelt is not None:
-        return misspelt
-    opening = _open_bracket(text, where.start)
+    span = Span(end, end) if at_end else span_of(token)
+    misspelled = _misspelled_keyword(progress, token)
+    if misspelled is not None:
+        return misspelled
+    opening = _open_bracket(text, span.start)
     if opening is not None and not opening.closed:
-        bracket = text[opening.place]
+        bracket = text[opening.offset]
         return QueryError(
             f"this {bracket} is never closed",
             text=text,
-            span=Span(opening.place, opening.place + 1),
+            span=Span(opening.offset, opening.offset + 1),
             hint=f"add the missing {_CLOSING[bracket]}, before {'the end' if at_end else _shorten(token)} or earlier",
         )
     if opening is None and token in _CLOSING.values():
-        return QueryError(f"this {token} closes nothing", text=text, span=where, hint="take it out")
+        return QueryError(f"this {token} closes nothing", text=text, span=span, hint="remove it")
     return QueryError(
         "the query ends too early" if at_end else f"{_shorten(token)} does not fit here",
         text=text,
-        span=where,
+        span=span,
         accepted=progress.phrases(progress.accepted),
         hint=_hint(progress, token),
     )
 
 
-def _explain_character(progress: _Progress, place: int) -> QueryError:
+def _explain_character(progress: _Progress, offset: int) -> QueryError:
     text = progress.text
-    character = text[place]
+    character = text[offset]
     if character in "\"'`":
-        line_end = text.find("\n", place)
+        line_end = text.find("\n", offset)
         return QueryError(
             f"this quotation ({character}) is never closed",
             text=text,
-            span=Span(place, line_end if line_end >= 0 else len(text)),
+            span=Span(offset, line_end if line_end >= 0 else len(text)),
             hint=f"a quotation ends on its own line, with the {character} that it began with",
         )
     return QueryError(
         f"the character {character} does not fit here",
         text=text,
-        span=Span(place, place + 1),
+        span=Span(offset, offset + 1),
         accepted=progress.phrases(progress.accepted),
         hint=_CHARACTER_HINTS.get(
             character, f"a {progress.language.name} query reads {progress.language.form}"
@@ -210,18 +248,18 @@ _CHARACTER_HINTS = {
     ";": "a rule ends with a full stop",
     "!": "a regular query has no negation",
     "=": "equal terms have one name: write the same variable, or the vertex, in both places",
-    "-": "a label that is no identifier stands in backquotes: `has-tag`",
+    "-": "a label that is not an identifier stands in backquotes: `has-tag`",
     ".": 'vertices have no properties: compare them as they are, (u) = "alice"',
 }
 
 
-def _misspelt_keyword(progress: _Progress, token: Token) -> QueryError | None:
-    """An error for a word that is almost a keyword, at a place where that keyword could stand.
+def _misspelled_keyword(progress: _Progress, token: Token) -> QueryError | None:
+    """An error for a word that is almost a keyword, if that keyword would be accepted there.
 
     The word is the token that does not fit, or the one before it: `STREAM s WINDWO 24h` reads WINDWO as
     the head of a rule and stumbles over 24h, `WINDOW 24 SLIED 1` reads SLIED as a unit and stumbles over 1.
     """
-    keywords = progress.language.keywords
+    keywords = [word.upper() for word in progress.language.keywords]
     candidates: list[tuple[str, Span, Callable[[], set[str]]]] = [
         (str(token), span_of(token), lambda: progress.accepted)
     ]
@@ -234,11 +272,11 @@ def _misspelt_keyword(progress: _Progress, token: Token) -> QueryError | None:
         elif last.type == "DURATION" and word:
             candidates.append((word[0], Span(end - len(word[0]), end), lambda: progress.accepted))
     for written, span, accepted in candidates:
-        close = difflib.get_close_matches(written[:40].upper(), keywords.values(), n=3, cutoff=0.7)
+        close = difflib.get_close_matches(written[:40].upper(), keywords, n=3, cutoff=0.7)
         if not close or written.upper() in close:
             continue
         terminals = accepted()
-        fitting = [word for word in close if any(keywords.get(name) == word for name in terminals)]
+        fitting = [word for word in close if word in terminals]
         if fitting:
             return QueryError(
                 f"unknown keyword {written}",
@@ -251,22 +289,22 @@ def _misspelt_keyword(progress: _Progress, token: Token) -> QueryError | None:
 
 
 class _Bracket(NamedTuple):
-    place: int
+    offset: int
     closed: bool
 
 
-def _open_bracket(text: str, place: int) -> _Bracket | None:
-    """The innermost bracket that is open at `place`, and whether anything in the whole text closes it."""
+def _open_bracket(text: str, offset: int) -> _Bracket | None:
+    """The innermost bracket that is open at `offset`, and whether anything in the whole text closes it."""
     still_open: list[int] = []
     innermost: int | None = None
     reached = False
-    for found in re.finditer(r"[()\[\]{}]|$", blank_out(text)):
-        if not reached and (found.start() >= place or not found[0]):
+    for bracket in re.finditer(r"[()\[\]{}]|$", blank_out(text)):
+        if not reached and (bracket.start() >= offset or not bracket[0]):
             reached = True
             innermost = still_open[-1] if still_open else None
-        if found[0] in _CLOSING:
-            still_open.append(found.start())
-        elif still_open and _CLOSING[text[still_open[-1]]] == found[0]:
+        if bracket[0] in _CLOSING:
+            still_open.append(bracket.start())
+        elif still_open and _CLOSING[text[still_open[-1]]] == bracket[0]:
             still_open.pop()
     return None if innermost is None else _Bracket(innermost, innermost not in still_open)
 
@@ -275,8 +313,8 @@ def _hint(progress: _Progress, token: Token) -> str:
     for wanted, came, hint in progress.language.hints:
         if wanted in progress.accepted and came in ("", token.type):
             return hint
-    if token.upper() in progress.language.keywords.values():
-        return f"{token.upper()} is a keyword; a name that is spelt so stands in backquotes"
+    if token.upper() in map(str.upper, progress.language.keywords):
+        return f"{token.upper()} is a keyword; a name with that spelling stands in backquotes"
     return f"a {progress.language.name} query reads {progress.language.form}"
 
 

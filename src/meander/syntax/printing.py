@@ -1,12 +1,13 @@
-"""A regular query as Datalog text, which parses to the same query.
+"""A regular query as Datalog text, which parses to the same query, and its parts as text.
 
-A regular query has windows in the stream's unit, so they are printed as bare numbers, unless that unit is given. A
-label is printed without its stream where it can only be that stream's.
+A regular query has windows in the stream's unit, so they are printed as bare numbers unless that unit is given. A
+label is printed without its stream if no other stream or head could be meant.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 
 from meander.syntax.durations import format_duration
 from meander.syntax.query import (
@@ -30,12 +31,15 @@ from meander.syntax.query import (
 _RESERVED = {"stream", "window", "slide", "result", "as"}
 _SUFFIXES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
-# How tightly an expression binds: a part that binds less than its place asks for stands in parentheses.
-_EITHER, _THEN, _INVERSE, _REPEAT = range(4)
+_COMPOUND = re.compile(r"[|/*+?^{}() ]")
+_QUOTATION = re.compile(r"`(?:[^`]|``)*`")
+
+# Operator precedence. An operand that binds less tightly than its operator requires stands in parentheses.
+_ALTERNATION, _CONCATENATION, _UNARY, _ATOM = range(4)
 
 
 def to_datalog(query: RegularQuery, unit: str | None = None) -> str:
-    """The query as Datalog text, one statement a line; windows are durations (`1d`) where their unit is given."""
+    """The query as Datalog text, one statement per line; windows are durations (`1d`) if their unit is given."""
 
     def duration(amount: int) -> str:
         return str(amount) if unit is None else format_duration(amount, unit)
@@ -49,39 +53,51 @@ def to_datalog(query: RegularQuery, unit: str | None = None) -> str:
         for label in labels_of(atom.expr)
         if len(query.streams) == 1 and label.stream is not None and label.name not in shadowed
     )
+
+    def label_text(label: Label) -> str:
+        return name_text(label.name) if label in bare else qualified_label(label)
+
     lines = [
         f"STREAM {name_text(stream.name)} WINDOW {duration(stream.window)}"
         + (f" SLIDE {duration(stream.slide)}" if stream.slide != 1 else "")
         for stream in query.streams
     ]
-    lines += [_rule_text(rule, bare) for rule in query.rules]
+    lines += [_rule_text(rule, label_text) for rule in query.rules]
     if query.results != (implied_result(query.rules),):
         lines.append("RESULT " + ", ".join(symbol_text(result) for result in query.results))
     return "\n".join(lines) + "\n"
 
 
-def expression_text(expr: PathExpr, bare: frozenset[Label] = frozenset()) -> str:
-    """The expression in SPARQL's notation; labels in `bare` are printed without their stream."""
+def qualified_label(label: Label) -> str:
+    """`stream.label`, or the name of a head."""
+    if label.stream is None:
+        return symbol_text(label.name)
+    return f"{name_text(label.stream)}.{name_text(label.name)}"
 
-    def within(part: PathExpr, place: int) -> str:
-        text = expression_text(part, bare)
-        return f"({text})" if _tightness(part) < place else text
 
-    match expr:
-        case Label():
-            if expr.stream is None:
-                return symbol_text(expr.name)
-            return (
-                name_text(expr.name) if expr in bare else f"{name_text(expr.stream)}.{name_text(expr.name)}"
-            )
-        case Inverse():
-            return "^" + within(expr.expr, _INVERSE)
-        case Repeat():
-            return within(expr.expr, _REPEAT) + _suffix(expr.low, expr.high)
-        case Then():
-            return "/".join(within(part, _INVERSE) for part in expr.parts)
-        case Either():
-            return "|".join(within(part, _THEN) for part in expr.parts)
+def expression_text(expr: PathExpr, label_text: Callable[[Label], str] = qualified_label) -> str:
+    """A path expression in SPARQL's notation; `label_text` prints its labels.
+
+    A label may itself read like an expression (a scan of two labels is called `a|b`): as an operand it then stands
+    in parentheses.
+    """
+
+    def operand(part: PathExpr, precedence: int) -> str:
+        match part:
+            case Label():
+                text = label_text(part)
+                binds = _ALTERNATION if _COMPOUND.search(_QUOTATION.sub("", text)) else _ATOM
+            case Either(parts):
+                text, binds = "|".join(operand(inner, _CONCATENATION) for inner in parts), _ALTERNATION
+            case Then(parts):
+                text, binds = "/".join(operand(inner, _UNARY) for inner in parts), _CONCATENATION
+            case Inverse(inner):
+                text, binds = "^" + operand(inner, _ATOM), _UNARY
+            case Repeat(inner, low, high):
+                text, binds = operand(inner, _ATOM) + _suffix(low, high), _UNARY
+        return f"({text})" if binds < precedence else text
+
+    return operand(expr, _ALTERNATION)
 
 
 def term_text(term: Term) -> str:
@@ -96,7 +112,7 @@ def term_text(term: Term) -> str:
 
 
 def name_text(name: str) -> str:
-    """A name, in backquotes where it is no identifier or could be taken for a keyword."""
+    """A name, in backquotes if it is not an identifier or could be taken for a keyword."""
     if re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in _RESERVED:
         return name
     return "`" + name.replace("`", "``") + "`"
@@ -110,42 +126,41 @@ def symbol_text(head: str) -> str:
     return f"{name_text(view)}.{name_text(label)}"
 
 
-def _rule_text(rule: Rule, bare: frozenset[Label]) -> str:
+def and_list(names: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`"""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def short_list(names: Iterable[str]) -> str:
+    """Names for a message: `a, b, c`, at most ten."""
+    shown = list(names)
+    return ", ".join(shown[:10]) + (", …" if len(shown) > 10 else "") if shown else "none"
+
+
+def _rule_text(rule: Rule, label_text: Callable[[Label], str]) -> str:
     args = ", ".join(variable.name for variable in rule.args)
     path = f" as {name_text(rule.path)}" if rule.path is not None else ""
-    return f"{symbol_text(rule.head)}({args}){path} <- {', '.join(_atom_text(a, bare) for a in rule.body)}."
+    body = ", ".join(atom_text(atom, label_text) for atom in rule.body)
+    return f"{symbol_text(rule.head)}({args}){path} <- {body}."
 
 
-def _atom_text(atom: Atom, bare: frozenset[Label]) -> str:
-    expr = expression_text(atom.expr, bare)
-    if _tightness(atom.expr) < _REPEAT:
+def atom_text(atom: Atom, label_text: Callable[[Label], str] = qualified_label) -> str:
+    """`follows+(x, y) as P`"""
+    expr = expression_text(atom.expr, label_text)
+    if not isinstance(atom.expr, Label | Repeat):
         expr = f"({expr})"
     name = f" as {name_text(atom.name)}" if atom.name is not None else ""
     return f"{expr}({term_text(atom.src)}, {term_text(atom.trg)}){name}"
 
 
-def _tightness(expr: PathExpr) -> int:
-    match expr:
-        case Either():
-            return _EITHER
-        case Then():
-            return _THEN
-        case Inverse():
-            return _INVERSE
-        case _:
-            return _REPEAT
-
-
 def _suffix(low: int, high: int | None) -> str:
-    if (low, high) in _SUFFIXES:
-        return _SUFFIXES[low, high]
-    if low == high:
-        return f"{{{low}}}"
-    return f"{{{low},{'' if high is None else high}}}"
+    bounds = f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
+    return _SUFFIXES.get((low, high), bounds)
 
 
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
     simple = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
     if character in '"\\':
         return "\\" + character

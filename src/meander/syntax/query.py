@@ -7,7 +7,7 @@ source spans are carried for error messages alone and do not take part in compar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from meander.errors import Span
@@ -59,7 +59,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`e{low,high}`; `high` None means without bound. `*` is {0,}, `+` is {1,}, `?` is {0,1}."""
+    """`e{low,high}`; `high` is None if there is no bound. `*` is {0,}, `+` is {1,}, `?` is {0,1}."""
 
     expr: PathExpr
     low: int
@@ -157,11 +157,31 @@ def labels_of(expr: PathExpr) -> Iterator[Label]:
             stack.extend(reversed(part.parts))
 
 
+def map_parts(expr: PathExpr, change: Callable[[PathExpr], PathExpr]) -> PathExpr:
+    """The same kind of expression over changed parts; a label has none."""
+    match expr:
+        case Label():
+            return expr
+        case Inverse(part):
+            return Inverse(change(part))
+        case Repeat(part, low, high):
+            return Repeat(change(part), low, high)
+        case Then(parts):
+            return Then(tuple(map(change, parts)))
+        case Either(parts):
+            return Either(tuple(map(change, parts)))
+
+
+def map_labels(expr: PathExpr, change: Callable[[Label], PathExpr]) -> PathExpr:
+    """The expression with every label replaced by the result of `change`."""
+    return change(expr) if isinstance(expr, Label) else map_parts(expr, lambda part: map_labels(part, change))
+
+
 def heads_of(query: RegularQuery) -> tuple[str, ...]:
     """The heads, in the order of their first rules."""
     return tuple(dict.fromkeys(rule.head for rule in query.rules))
 
 
 def implied_result(rules: Sequence[Rule]) -> str:
-    """The result of rules that name none: `Answer`, or the head of the last rule where no head is `Answer`."""
+    """The result of rules that name none: `Answer`, or the head of the last rule if no head is `Answer`."""
     return "Answer" if any(rule.head == "Answer" for rule in rules) else rules[-1].head

@@ -7,40 +7,33 @@ needed. All heads of the view can be read, its results and what they build on al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from meander.errors import QueryError, Span
 from meander.syntax.query import (
     Atom,
-    Either,
-    Inverse,
     Label,
     PathExpr,
     RegularQuery,
-    Repeat,
     Rule,
-    Stream,
     Term,
-    Then,
     Variable,
     heads_of,
+    map_labels,
 )
 
 
 def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
-    """The view's rules with heads and path names `view.name`, and without places: those are of another text."""
+    """The view's rules with heads and path names `view.name`, and without spans, which refer to another text."""
     heads = set(heads_of(query))
 
     def named(name: str) -> str:
         return name if name.startswith(f"{view}.") else f"{view}.{name}"
 
-    def moved(label: Label) -> PathExpr:
-        return Label(
-            named(label.name) if label.stream is None and label.name in heads else label.name, label.stream
-        )
+    def renamed(label: Label) -> PathExpr:
+        of_view = label.stream is None and label.name in heads
+        return Label(named(label.name) if of_view else label.name, label.stream)
 
-    def placeless(term: Term) -> Term:
+    def without_span(term: Term) -> Term:
         return replace(term, span=None)
 
     return tuple(
@@ -49,9 +42,9 @@ def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
             tuple(Variable(variable.name) for variable in rule.args),
             tuple(
                 Atom(
-                    map_labels(atom.expr, moved),
-                    placeless(atom.src),
-                    placeless(atom.trg),
+                    map_labels(atom.expr, renamed),
+                    without_span(atom.src),
+                    without_span(atom.trg),
                     None if atom.name is None else named(atom.name),
                 )
                 for atom in rule.body
@@ -60,39 +53,3 @@ def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
         )
         for rule in query.rules
     )
-
-
-def map_labels(expr: PathExpr, change: Callable[[Label], PathExpr]) -> PathExpr:
-    """The expression with every label replaced by what `change` makes of it."""
-    match expr:
-        case Label():
-            return change(expr)
-        case Inverse(part):
-            return Inverse(map_labels(part, change))
-        case Repeat(part, low, high):
-            return Repeat(map_labels(part, change), low, high)
-        case Then(parts):
-            return Then(tuple(map_labels(part, change) for part in parts))
-        case Either(parts):
-            return Either(tuple(map_labels(part, change) for part in parts))
-
-
-def merge_streams(
-    known: Iterable[Stream], more: Iterable[Stream], text: str, span: Span | None
-) -> list[Stream]:
-    """The streams of both; one that is in both must have the same window and slide in both."""
-    merged = {stream.name: stream for stream in known}
-    for stream in more:
-        other = merged.setdefault(stream.name, stream)
-        if other != stream:
-            raise QueryError(
-                f"the stream {stream.name} has two windows in this query: {_window(other)} and {_window(stream)}",
-                text=text,
-                span=span,
-                hint="a stream has one window in a query, in its views as well: use the same one",
-            )
-    return list(merged.values())
-
-
-def _window(stream: Stream) -> str:
-    return f"WINDOW {stream.window} SLIDE {stream.slide}"

@@ -1,11 +1,11 @@
 """Every law of the algebra that Meander uses, in one ordered tuple.
 
-A law is a function from a plan to the plans that it makes of its *root*; the engine looks at all places. The
-docstring is the law. What a law gives has the arity and the label of what it was given, and the same answers on
-every snapshot.
+A law is a function from a plan to the plans that it derives by rewriting the *root*; the engine applies it at every
+node. The docstring is the law. A derived plan has the arity, the label and, on every snapshot, the answers of the
+original.
 
-`NORMALIZING` laws go one way and settle: a plan is better for each. So do those of the `WHOLE` plan. `EXPLORING`
-laws lead through the space of plans, mostly in pairs that undo each other; which of their results is better is a
+`NORMALIZING` laws always improve a plan and reach a fixpoint; so do `PLAN_WIDE` ones, which see the whole plan.
+`EXPLORING` laws span the plan space, mostly in pairs that undo each other; which of their results is better is a
 question of cost.
 """
 
@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 
 from meander.algebra.nodes import Plan
 from meander.rewrite.laws.filters import (
-    filter_into_path,
-    filter_into_pattern,
-    filter_into_union,
     merge_filters,
+    pushdown_filter_into_path,
+    pushdown_filter_into_pattern,
+    pushdown_filter_into_union,
     reverse_bound_target,
 )
 from meander.rewrite.laws.nesting import (
@@ -30,52 +30,51 @@ from meander.rewrite.laws.nesting import (
     unnest_union,
 )
 from meander.rewrite.laws.paths import (
-    drop_trivial_path,
+    eliminate_trivial_path,
     fold_alternation,
     fold_concatenation,
+    simplify_path,
     split_alternation,
     split_concatenation,
     split_empty_word,
-    tidy_path,
 )
 from meander.rewrite.laws.patterns import (
     distribute_pattern,
-    drop_renaming,
-    drop_repeated_inputs,
-    drop_trivial_pattern,
+    eliminate_duplicate_inputs,
+    eliminate_renaming,
+    eliminate_trivial_pattern,
     merge_patterns,
     split_pattern,
 )
-from meander.rewrite.laws.sharing import share_subplans
-from meander.rewrite.laws.unions import drop_trivial_union, factor_union, flatten_union
-from meander.rewrite.laws.wscan import filter_into_wscan, merge_wscans, split_wscan
+from meander.rewrite.laws.sharing import share_common_subplans
+from meander.rewrite.laws.unions import eliminate_trivial_union, factor_union, flatten_union
+from meander.rewrite.laws.wscan import merge_wscans, pushdown_filter_into_wscan, split_wscan
 
 Law = Callable[[Plan], Iterator[Plan]]
 
 NORMALIZING: tuple[Law, ...] = (
-    # Trivial nodes first: a filter or a label that stands behind one is then seen by the laws below.
-    tidy_path,
-    drop_trivial_path,
-    drop_trivial_pattern,
-    drop_renaming,
+    # Trivial nodes first: they hide filters and labels from the laws below.
+    simplify_path,
+    eliminate_trivial_path,
+    eliminate_trivial_pattern,
+    eliminate_renaming,
     flatten_union,
-    drop_trivial_union,
-    # Filters are merged before they move: two that sink one after the other would pass each node twice.
+    eliminate_trivial_union,
+    # Filters are merged before they are pushed down: two of them would pass each node twice.
     merge_filters,
-    filter_into_union,
-    filter_into_pattern,
-    filter_into_path,
-    filter_into_wscan,
-    # Last, since repetition shows only between inputs in their plain form.
-    drop_repeated_inputs,
+    pushdown_filter_into_union,
+    pushdown_filter_into_pattern,
+    pushdown_filter_into_path,
+    pushdown_filter_into_wscan,
+    # Last, since duplicates are recognized only between inputs in normal form.
+    eliminate_duplicate_inputs,
 )
 
-# For the root alone, once all else has settled: what a subplan may be called depends on all that is around it, and
-# from a part of the plan another name can look like the right one.
-WHOLE: tuple[Law, ...] = (share_subplans,)
+# For the root alone, at the fixpoint of the others: the label that a subplan can have depends on the whole plan.
+PLAN_WIDE: tuple[Law, ...] = (share_common_subplans,)
 
-# The order is the order in which plans are numbered: first what changes the shape of the closures, the paper's
-# own alternatives, then joins, then what moves little. Under a bound on the number of plans the first are kept.
+# The order is the order in which plans are numbered: first those that change the shape of closures, the
+# paper's own alternatives, then joins, then minor ones. A bound on the number of plans keeps the first.
 EXPLORING: tuple[Law, ...] = (
     unnest_pattern,
     unnest_path,
@@ -97,4 +96,4 @@ EXPLORING: tuple[Law, ...] = (
     split_wscan,
 )
 
-LAWS: tuple[Law, ...] = NORMALIZING + WHOLE + EXPLORING
+LAWS: tuple[Law, ...] = NORMALIZING + PLAN_WIDE + EXPLORING

@@ -1,7 +1,7 @@
-"""Laws of FILTER: a condition is asked as early as it can be.
+"""Laws of FILTER: predicate pushdown.
 
-A bound source of a closure is not pushed further than `σ_{src=c}(𝒫_R(S))`: filtering the edges would cut the
-paths. That form itself says that the search has one root.
+A bound source of a closure is not pushed further than `σ_{src=c}(𝒫_R(S))`: filtering the edges would break the
+paths. That form itself gives the search a single root.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import replace
 
 from meander.algebra.automata import reverse
 from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union
-from meander.rewrite.expressions import tidy, with_first_step
+from meander.rewrite.expressions import normalize, with_first_step
 from meander.rewrite.trees import path, pattern
 from meander.syntax.query import Inverse, Label, PathExpr
 
 
 def merge_filters(plan: Plan) -> Iterator[Plan]:
-    """`σ_φ(σ_ψ(S)) = σ_{φ∧ψ}(S)`, unless φ and ψ ask for different constants."""
+    """`σ_φ(σ_ψ(S)) = σ_{φ∧ψ}(S)`, unless φ and ψ contradict each other."""
     if isinstance(plan, Filter) and isinstance(plan.input, Filter):
-        condition = conjunction(plan.input.condition, plan.condition)
+        condition = plan.input.condition.conjunction(plan.condition)
         if condition is not None:
             yield Filter(plan.input.input, condition)
 
 
-def filter_into_union(plan: Plan) -> Iterator[Plan]:
+def pushdown_filter_into_union(plan: Plan) -> Iterator[Plan]:
     """`σ_φ(S₁ ∪^d S₂) = σ_φ(S₁) ∪^d σ_φ(S₂)`"""
     if isinstance(plan, Filter) and isinstance(plan.input, Union):
         inputs = dict.fromkeys(Filter(inner, plan.condition) for inner in plan.input.inputs)
         yield Union(tuple(inputs), plan.label)
 
 
-def filter_into_pattern(plan: Plan) -> Iterator[Plan]:
+def pushdown_filter_into_pattern(plan: Plan) -> Iterator[Plan]:
     """`σ_{src=c}(⋈_Φ(S₁, …)) = ⋈_Φ(σ_{pos=c}(S₁), …)` at every end that Φ makes equal to src, and
     `σ_{src=trg}(⋈_Φ(…)) = ⋈_{Φ ∧ src=trg}(…)`: a shared variable."""
     if not (isinstance(plan, Filter) and isinstance(plan.input, Pattern)):
@@ -47,31 +47,31 @@ def filter_into_pattern(plan: Plan) -> Iterator[Plan]:
     }
     constants = {condition.src, condition.trg} - {None}
     if len(constants) == 2 and len({same.get(src, src), same.get(trg, trg)}) == 1:
-        return  # one vertex with two names: nothing satisfies this, and the filter above says so
+        return  # a vertex equal to two constants: unsatisfiable, left to the filter
     inputs = []
     for inner, (u, v) in zip(joined.inputs, ends, strict=True):
-        asked = Condition(bound.get(u), bound.get(v))
-        inputs.append(inner if asked == Condition() else Filter(inner, asked))
+        restriction = Condition(bound.get(u), bound.get(v))
+        inputs.append(inner if restriction == Condition() else Filter(inner, restriction))
     yield pattern(inputs, ends, [same.get(variable, variable) for variable in joined.output], joined.label)
 
 
-def filter_into_path(plan: Plan) -> Iterator[Plan]:
+def pushdown_filter_into_path(plan: Plan) -> Iterator[Plan]:
     """`σ_{src=c}(𝒫_{a/R}(S_a, …)) = 𝒫_{a/R}(σ_{src=c}(S_a), …)`, `σ_{trg=c}(𝒫_{R/a}(…))` likewise.
 
-    For steps taken at the path's first (last) place only: a closure's are not, and where a part may be empty
-    there is no one first place.
+    For steps that are taken only as the path's first (last) step: those of a closure are not, and if a part may be
+    empty there is no single first step.
     """
     if not (isinstance(plan, Filter) and isinstance(plan.input, Path)):
         return
-    inputs, expr, rest = list(plan.input.inputs), tidy(plan.input.expr), plan.condition
+    inputs, expr, rest = list(plan.input.inputs), normalize(plan.input.expr), plan.condition
     if rest.src is not None:
         changed = with_first_step(expr, lambda step: _bound(inputs, step, rest.src))
         if changed is not None:
             expr, rest = changed, replace(rest, src=None)
     if rest.trg is not None:
-        changed = with_first_step(tidy(reverse(expr)), lambda step: _bound(inputs, step, rest.trg))
+        changed = with_first_step(normalize(reverse(expr)), lambda step: _bound(inputs, step, rest.trg))
         if changed is not None:
-            expr, rest = tidy(reverse(changed)), replace(rest, trg=None)
+            expr, rest = normalize(reverse(changed)), replace(rest, trg=None)
     if rest != plan.condition:
         restricted = path(inputs, expr, plan.label)
         yield restricted if rest == Condition() else Filter(restricted, rest)
@@ -83,17 +83,8 @@ def reverse_bound_target(plan: Plan) -> Iterator[Plan]:
         condition = plan.condition
         if condition.trg is not None and condition.src is None:
             backwards = path(plan.input.inputs, reverse(plan.input.expr))
-            rooted = Filter(backwards, Condition(src=condition.trg, loop=condition.loop))
+            rooted = Filter(backwards, condition.reversed())
             yield pattern([rooted], [(0, 1)], (1, 0), plan.label)
-
-
-def conjunction(first: Condition, second: Condition) -> Condition | None:
-    """Both conditions as one; None where they name different constants for one end."""
-    src = second.src if first.src is None else first.src
-    trg = second.trg if first.trg is None else first.trg
-    if second.src not in (None, src) or second.trg not in (None, trg):
-        return None
-    return Condition(src, trg, first.loop or second.loop)
 
 
 def _bound(inputs: list[Plan], step: PathExpr, constant: str | int | None) -> PathExpr:

@@ -1,9 +1,9 @@
 """Laws of PATH that move a part between its expression and its inputs.
 
-A nested part is evaluated once and its result kept (the closure runs over what a pattern found); an unnested
-one is walked by the automaton, edge by edge. Both are exact where the outer expression does not accept the
-empty word: then a PATH is a language over its inputs, and a label may stand for a language. Where it does, the
-empty word would join other end points, since a derived edge ends at fewer vertices than the edges it is made of.
+A nested part is evaluated once and its result stored (the closure runs over the output of a pattern); an unnested
+one is walked by the automaton, edge by edge. Both are exact if the outer expression does not accept the
+empty word: then a PATH is a language over its inputs, and a label may stand for a language. If it does, the
+empty word would join other end points, since derived edges touch fewer vertices than the edges they come from.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from collections.abc import Iterator
 
 from meander.algebra.automata import nullable
 from meander.algebra.nodes import Path, Pattern, Plan, Union
-from meander.rewrite.expressions import Place, Rebuild, either, is_step, places, repeat, substitute, then
+from meander.rewrite.expressions import (
+    Rebuild,
+    Subexpression,
+    either,
+    is_step,
+    repeat,
+    subexpressions,
+    substitute,
+    then,
+)
 from meander.rewrite.trees import absorb, chain, is_language, path, spelled
 from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
 
@@ -51,7 +60,7 @@ def nest_alternation(plan: Plan) -> Iterator[Plan]:
     """`𝒫_{R[a|b]}(S_a, S_b, …) = 𝒫_{R[u]}(S_a ∪^u S_b, …)` for a part `a|b` of R, both without the empty word,
     or `a|b` of single steps, whose union has the same end points."""
     if isinstance(plan, Path):
-        for part, rebuild, _ in _inner_places(plan):
+        for part, rebuild, _ in _inner_parts(plan):
             if not isinstance(part, Either) or nullable(part):
                 continue
             if is_language(plan) or all(is_step(inner) for inner in part.parts):
@@ -63,16 +72,16 @@ def nest_concatenation(plan: Plan) -> Iterator[Plan]:
     """`𝒫_{R[a/b]}(S_a, S_b, …) = 𝒫_{R[x]}(S_a ⋈_{trg₁=src₂}^{src₁,trg₂,x} S_b, …)` for a part `a/b` of R, R, a
     and b without the empty word. So `(a/b/c)+` is `x+` over `a⋈b⋈c`, `(x/c)+` over `a⋈b`, and `(a/x)+` over `b⋈c`."""
     if is_language(plan):
-        for part, rebuild, _ in _inner_places(plan):
+        for part, rebuild, _ in _inner_parts(plan):
             if isinstance(part, Then) and not any(nullable(step) for step in part.parts):
                 yield _nested(plan, chain(plan.inputs, part.parts), rebuild)
 
 
 def nest_closure(plan: Plan) -> Iterator[Plan]:
     """`𝒫_{R[E+]}(S, …) = 𝒫_{R[x]}(𝒫_{E+}^x(S), …)` and `R[E*] = R[x?]`, for a closure inside a closure, R and E
-    without the empty word: the inner one is then closed once, not again in each round of the outer."""
+    without the empty word: the inner closure is then computed once, not in each round of the outer one."""
     if is_language(plan):
-        for part, rebuild, looped in _inner_places(plan):
+        for part, rebuild, looped in _inner_parts(plan):
             match part:
                 case Repeat(inner, (0 | 1) as low, None) if looped and not nullable(inner):
                     inputs = list(plan.inputs)
@@ -80,8 +89,8 @@ def nest_closure(plan: Plan) -> Iterator[Plan]:
                     yield path(inputs, rebuild(repeat(once, low, 1)), plan.label)
 
 
-def _inner_places(plan: Path) -> Iterator[Place]:
-    return (place for place in places(plan.expr) if place.part != plan.expr)
+def _inner_parts(plan: Path) -> Iterator[Subexpression]:
+    return (inner for inner in subexpressions(plan.expr) if inner.part != plan.expr)
 
 
 def _nested(plan: Path, inner: Plan, rebuild: Rebuild) -> Plan:
@@ -92,7 +101,7 @@ def _nested(plan: Path, inner: Plan, rebuild: Rebuild) -> Plan:
 def _walk(plan: Pattern, inputs: list[Plan]) -> list[PathExpr] | None:
     """The steps from `plan`'s src to its trg, over its inputs, which are added to `inputs`.
 
-    None where the pattern is no chain: an input beside the way, a vertex met twice, or both ends the same.
+    None if the pattern is not a chain: an input off the path, a vertex met twice, or both ends the same.
     """
     src, trg = plan.output
     open_atoms = dict(enumerate(plan.ends))

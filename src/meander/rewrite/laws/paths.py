@@ -1,9 +1,9 @@
-"""Laws of PATH: what an automaton does can be done by UNION and PATTERN, and the other way round.
+"""Laws of PATH: an automaton can be replaced by UNION and PATTERN, and the other way round.
 
 The empty word is the trap. It joins to themselves the end points of *all* inputs of its PATH, so that an
 expression that accepts it means less over fewer inputs: `𝒫_{a?|b} ≠ 𝒫_{a?} ∪ S_b`, and `𝒫_{a/b*} ≠ S_a ⋈ 𝒫_{b*}`
 (which loses the paths whose end has no b edge). Every law here therefore either works on expressions without
-the empty word, where a PATH is nothing but a language over its inputs, or says why the end points are the same.
+the empty word, for which a PATH is nothing but a language over its inputs, or shows that the end points are the same.
 
 A split law takes the whole expression apart, a fold law brings it together. Laws that move a part between the
 expression and the inputs are in `nesting`.
@@ -17,26 +17,26 @@ from itertools import combinations, product
 from meander.algebra.automata import labels, nullable, reverse, without_empty
 from meander.algebra.nodes import Path, Pattern, Plan, Union, WScan
 from meander.rewrite.expressions import alternatives, either, is_step, sequence, then
-from meander.rewrite.trees import absorb, chain, is_language, path, pattern, rename
+from meander.rewrite.trees import absorb, chain, is_language, merge_inputs, path, pattern, rename
 from meander.syntax.query import Inverse, Label, PathExpr, Then
 
-# A concatenation with more parts that may be empty than this has too many branches to be worth writing out.
+# A concatenation with more parts that may be empty has too many branches to be worth enumerating.
 MOST_EMPTY_PARTS = 3
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Plain forms
+# Normal forms
 
 
-def tidy_path(plan: Plan) -> Iterator[Plan]:
-    """`𝒫_R = 𝒫_{R'}` for the plainest R' of the same words and labels: `(a)+`, `((a/b)/c)`, `^(a/b)`, …"""
+def simplify_path(plan: Plan) -> Iterator[Plan]:
+    """`𝒫_R = 𝒫_{R'}` for the normalized R' of the same language and labels: `(a)+`, `((a/b)/c)`, `^(a/b)`, …"""
     if isinstance(plan, Path):
         plain = path(plan.inputs, plan.expr, plan.label)
         if plain != plan:
             yield plain
 
 
-def drop_trivial_path(plan: Plan) -> Iterator[Plan]:
+def eliminate_trivial_path(plan: Plan) -> Iterator[Plan]:
     """`𝒫_a^d(S_a) = ∪^d(S_a)`"""
     if isinstance(plan, Path) and isinstance(plan.expr, Label):
         yield rename(plan.inputs[0], plan.label)
@@ -49,11 +49,11 @@ def drop_trivial_path(plan: Plan) -> Iterator[Plan]:
 def split_alternation(plan: Plan) -> Iterator[Plan]:
     """`𝒫_{R₁|R₂}^d(S) = 𝒫_{R₁}(S) ∪^d 𝒫_{R₂}(S)`, the paper's alternation rule.
 
-    Where some parts accept the empty word, those parts together must name every input.
+    If some parts accept the empty word, those parts together must name every input.
     """
     if isinstance(plan, Path):
         parts = alternatives(plan.expr)
-        if len(parts) > 1 and _ends_are_kept(parts, plan.inputs):
+        if len(parts) > 1 and _preserves_ends(parts, plan.inputs):
             yield Union(tuple(dict.fromkeys(chain(plan.inputs, [part]) for part in parts)), plan.label)
 
 
@@ -63,15 +63,15 @@ def fold_alternation(plan: Plan) -> Iterator[Plan]:
     if Path in kinds and kinds <= {Path, WScan}:
         inputs: list[Plan] = []
         parts = [absorb(inputs, inner) for inner in plan.inputs]
-        if _ends_are_kept(parts, inputs):
+        if _preserves_ends(parts, inputs):
             yield path(inputs, either(parts), plan.label)
 
 
 def split_concatenation(plan: Plan) -> Iterator[Plan]:
     """`𝒫_{R₁/R₂}^d(S) = ⋈_{trg₁=src₂}^{src₁,trg₂,d}(𝒫_{R₁}(S), 𝒫_{R₂}(S))`, the paper's concatenation rule.
 
-    At all places at once, then at each place alone. A part that may be empty is present or not, so `a/b*` is
-    `S_a ∪ S_a⋈𝒫_{b+}`. Not where the whole may be empty: `split_empty_word` comes first.
+    Between all parts at once, then between each two neighbors alone. A part that may be empty is present or not, so
+    `a/b*` is `S_a ∪ S_a⋈𝒫_{b+}`. Not if the whole may be empty: `split_empty_word` comes first.
     """
     if not isinstance(plan, Path) or nullable(plan.expr):
         return
@@ -84,7 +84,7 @@ def split_concatenation(plan: Plan) -> Iterator[Plan]:
 
 
 def fold_concatenation(plan: Plan) -> Iterator[Plan]:
-    """`⋈_Φ(𝒫_R(S)(x,v), T(v,y), …) = ⋈_Φ(𝒫_{R/t}(S, T)(x,y), …)`, where nothing else looks at v.
+    """`⋈_Φ(𝒫_R(S)(x,v), T(v,y), …) = ⋈_Φ(𝒫_{R/t}(S, T)(x,y), …)`, if nothing else uses v.
 
     For R without the empty word; T may be a PATH of the same kind, whose expression then follows R's, or
     anything else, which is one step. Ends the other way round are inverse steps.
@@ -114,8 +114,8 @@ def split_empty_word(plan: Plan) -> Iterator[Plan]:
 # Parts
 
 
-def _ends_are_kept(parts: Sequence[PathExpr], inputs: Sequence[Plan]) -> bool:
-    """Whether the empty word, if any part accepts it, joins the end points of all inputs part by part too."""
+def _preserves_ends(parts: Sequence[PathExpr], inputs: Sequence[Plan]) -> bool:
+    """Whether the empty word, if any part accepts it, joins the end points of all inputs in the parts too."""
     empty = [label for part in parts if nullable(part) for label in labels(part)]
     return not empty or {inputs[int(label.name)] for label in empty} == set(inputs)
 
@@ -141,7 +141,7 @@ def _followed(plan: Pattern, i: int, j: int, middle: int) -> Plan:
     inputs: list[Plan] = []
     exprs = [absorb(inputs, plan.inputs[k], whole=not is_language(plan.inputs[k])) for k in (i, j)]
     (first_src, first_trg), (next_src, next_trg) = plan.ends[i], plan.ends[j]
-    # Of the two directions, the one with fewer inverse steps; `i` first where both are as good.
+    # Of the two directions, the one with fewer inverse steps; `i` first if both are as good.
     if (first_trg == middle) + (next_src == middle) >= 1:
         first = exprs[0] if first_trg == middle else reverse(exprs[0])
         second = exprs[1] if next_src == middle else reverse(exprs[1])
@@ -150,15 +150,4 @@ def _followed(plan: Pattern, i: int, j: int, middle: int) -> Plan:
         (first_src, first_trg), (next_src, next_trg) = plan.ends[j], plan.ends[i]
     src = first_src if first_trg == middle else first_trg
     trg = next_trg if next_src == middle else next_src
-    kept = [k for k in range(len(plan.inputs)) if k not in (i, j)]
-    before, after = [k for k in kept if k < i], [k for k in kept if k > i]
-    return pattern(
-        [
-            *(plan.inputs[k] for k in before),
-            path(inputs, then([first, second])),
-            *(plan.inputs[k] for k in after),
-        ],
-        [*(plan.ends[k] for k in before), (src, trg), *(plan.ends[k] for k in after)],
-        plan.output,
-        plan.label,
-    )
+    return merge_inputs(plan, i, j, path(inputs, then([first, second])), (src, trg))

@@ -1,4 +1,4 @@
-"""Laws of PATTERN: nested ones merge, a part can be pulled out, and it distributes over UNION."""
+"""Laws of PATTERN: nested patterns merge, a part can be split off, and it distributes over UNION."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import replace
 from itertools import combinations
 
 from meander.algebra.nodes import Pattern, Plan, Union
-from meander.rewrite.trees import pattern, rename
+from meander.rewrite.trees import merge_inputs, pattern, rename
 
 
-def drop_repeated_inputs(plan: Plan) -> Iterator[Plan]:
-    """`⋈_Φ(S, S, T) = ⋈_Φ(S, T)`, where both S are held to the same ends."""
+def eliminate_duplicate_inputs(plan: Plan) -> Iterator[Plan]:
+    """`⋈_Φ(S, S, T) = ⋈_Φ(S, T)`, if both S join the same ends."""
     if isinstance(plan, Pattern):
         atoms = dict.fromkeys(zip(plan.inputs, plan.ends, strict=True))
         if len(atoms) < len(plan.inputs):
             yield pattern([inner for inner, _ in atoms], [ends for _, ends in atoms], plan.output, plan.label)
 
 
-def drop_renaming(plan: Plan) -> Iterator[Plan]:
-    """`⋈_Φ(∪^e(S), T) = ⋈_Φ(S, T)`: PATTERN does not look at labels."""
+def eliminate_renaming(plan: Plan) -> Iterator[Plan]:
+    """`⋈_Φ(∪^e(S), T) = ⋈_Φ(S, T)`: PATTERN ignores labels."""
     if isinstance(plan, Pattern):
         inputs = tuple(
             inner.inputs[0] if isinstance(inner, Union) and len(inner.inputs) == 1 else inner
@@ -29,20 +29,20 @@ def drop_renaming(plan: Plan) -> Iterator[Plan]:
             yield replace(plan, inputs=inputs)
 
 
-def drop_trivial_pattern(plan: Plan) -> Iterator[Plan]:
+def eliminate_trivial_pattern(plan: Plan) -> Iterator[Plan]:
     """`⋈^{src₁,trg₁,d}(S) = ∪^d(S)`"""
     if isinstance(plan, Pattern) and plan.ends == ((0, 1),) and plan.output == (0, 1):
         yield rename(plan.inputs[0], plan.label)
 
 
 def merge_patterns(plan: Plan) -> Iterator[Plan]:
-    """`⋈_Φ(⋈_Ψ(S₁, S₂), S₃) = ⋈_{Φ∧Ψ}(S₁, S₂, S₃)`: one join of many, without what lay between."""
+    """`⋈_Φ(⋈_Ψ(S₁, S₂), S₃) = ⋈_{Φ∧Ψ}(S₁, S₂, S₃)`: one multiway join, without the intermediate result."""
     if not isinstance(plan, Pattern):
         return
     for i, inner in enumerate(plan.inputs):
         if isinstance(inner, Pattern):
             src, trg = plan.ends[i]
-            # An inner pattern that hands out one variable twice makes the outer ends equal.
+            # An inner pattern that returns a variable twice makes the outer ends equal.
             outer = {trg: src} if inner.output[0] == inner.output[1] else {}
             given = {inner.output[0]: src, inner.output[1]: outer.get(trg, trg)}
             ends = [(outer.get(u, u), outer.get(v, v)) for u, v in plan.ends]
@@ -58,8 +58,8 @@ def merge_patterns(plan: Plan) -> Iterator[Plan]:
 
 
 def split_pattern(plan: Plan) -> Iterator[Plan]:
-    """`⋈_{Φ∧Ψ}(S₁, S₂, S₃) = ⋈_Φ(⋈_Ψ(S₁, S₂), S₃)`, where S₁ and S₂ share an end, and Φ and the output look at
-    no more than two of Ψ's. By repetition, every tree of joins over pairs."""
+    """`⋈_{Φ∧Ψ}(S₁, S₂, S₃) = ⋈_Φ(⋈_Ψ(S₁, S₂), S₃)`, if S₁ and S₂ share an end, and Φ and the output use no
+    more than two of Ψ's variables. By repetition, every tree of binary joins."""
     if not isinstance(plan, Pattern) or len(plan.inputs) < 3:
         return
     for i, j in combinations(range(len(plan.inputs)), 2):
@@ -67,19 +67,12 @@ def split_pattern(plan: Plan) -> Iterator[Plan]:
         seen = {variable for k in rest for variable in plan.ends[k]} | set(plan.output)
         shown = sorted({*plan.ends[i], *plan.ends[j]} & seen)
         if set(plan.ends[i]) & set(plan.ends[j]) and 1 <= len(shown) <= 2:
-            # Of one variable, the pair that says least: each of its vertices once.
-            handed_out = (shown[0], shown[-1])
+            # A single variable is returned twice: as a pair of equal vertices.
+            returned = (shown[0], shown[-1])
             parts = (plan.inputs[i], plan.inputs[j])
             label = "⋈".join(part.label for part in parts)
-            part = pattern(parts, [plan.ends[i], plan.ends[j]], handed_out, label)
-            before = [k for k in rest if k < i]
-            after = [k for k in rest if k > i]
-            yield pattern(
-                [*(plan.inputs[k] for k in before), part, *(plan.inputs[k] for k in after)],
-                [*(plan.ends[k] for k in before), handed_out, *(plan.ends[k] for k in after)],
-                plan.output,
-                plan.label,
-            )
+            part = pattern(parts, [plan.ends[i], plan.ends[j]], returned, label)
+            yield merge_inputs(plan, i, j, part, returned)
 
 
 def distribute_pattern(plan: Plan) -> Iterator[Plan]:

@@ -1,4 +1,4 @@
-"""The law of labels: equal work is written equally, so that it is done once."""
+"""The law of labels: subplans that differ in their labels alone get the same label, and so become one node."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union
 from meander.rewrite.trees import rename, with_inputs
 
 
-def share_subplans(plan: Plan) -> Iterator[Plan]:
-    """`⋈_Φ(S^d, S^e) = ⋈_Φ(S^d, S^d)`: below PATTERN and UNION, which do not look at their inputs' labels, subplans
-    that are equal but for their own label take one label. Equal subplans are one node of the dataflow."""
-    shared = _Labels(plan).relabelled(plan, seen=True)
+def share_common_subplans(plan: Plan) -> Iterator[Plan]:
+    """`⋈_Φ(S^d, S^e) = ⋈_Φ(S^d, S^d)`: below PATTERN and UNION, which ignore their inputs' labels, subplans that
+    are equal except for their label get the same label (common subexpression elimination)."""
+    shared = _Labels(plan).relabeled(plan, visible=True)
     if shared is not plan and shared != plan:
         yield shared
 
 
 class _Labels:
-    """One label for each subplan, whatever it is called.
+    """The label that each subplan gets, regardless of its own.
 
-    A label is seen at the root, and in a path, which shows the edges that it is made of: these stay, and go first. Of
-    several, the first in the alphabet is taken: any choice that does not depend on where one starts will settle.
+    A label is visible at the root, and in a path, which returns its edges: visible labels stay, and take precedence.
+    Of several, the first in the alphabet is taken: any choice that is independent of traversal order will settle.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.done: dict[tuple[Plan, bool], Plan] = {}
         ranked: dict[Plan, tuple[bool, str]] = {}
-        noted: set[tuple[Plan, bool]] = set()
+        visited: set[tuple[Plan, bool]] = set()
         pending = [(plan, True)]
         while pending:
-            node, seen = pending.pop()
-            if (node, seen) not in noted:
-                noted.add((node, seen))
-                pending.extend((inner, _inputs_are_seen(node, seen)) for inner in node.inputs)
+            node, visible = pending.pop()
+            if (node, visible) not in visited:
+                visited.add((node, visible))
+                pending.extend((inner, _inputs_are_visible(node, visible)) for inner in node.inputs)
                 if isinstance(node, Union | Pattern | Path):
-                    rank = (not seen, node.label)
+                    rank = (not visible, node.label)
                     nameless = rename(node, "")
                     ranked[nameless] = min(rank, ranked.get(nameless, rank))
         self.names = {node: label for node, (_, label) in ranked.items()}
 
-    def relabelled(self, plan: Plan, seen: bool) -> Plan:
-        if (plan, seen) not in self.done:
-            inputs = tuple(self.relabelled(inner, _inputs_are_seen(plan, seen)) for inner in plan.inputs)
+    def relabeled(self, plan: Plan, visible: bool) -> Plan:
+        if (plan, visible) not in self.done:
+            inputs = tuple(self.relabeled(inner, _inputs_are_visible(plan, visible)) for inner in plan.inputs)
             current = with_inputs(plan, inputs)
-            if not seen and isinstance(plan, Union | Pattern | Path):
+            if not visible and isinstance(plan, Union | Pattern | Path):
                 current = rename(current, self.names[rename(plan, "")])
-            self.done[plan, seen] = current
-        return self.done[plan, seen]
+            self.done[plan, visible] = current
+        return self.done[plan, visible]
 
 
-def _inputs_are_seen(plan: Plan, seen: bool) -> bool:
-    return isinstance(plan, Path) or (isinstance(plan, Filter) and seen)
+def _inputs_are_visible(plan: Plan, visible: bool) -> bool:
+    return isinstance(plan, Path) or (isinstance(plan, Filter) and visible)

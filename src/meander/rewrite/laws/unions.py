@@ -1,4 +1,4 @@
-"""Laws of UNION: its nesting, repetition and renaming mean nothing, and it distributes over PATTERN."""
+"""Laws of UNION: nesting, duplicates and renaming mean nothing, and PATTERN distributes over it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def flatten_union(plan: Plan) -> Iterator[Plan]:
             yield Union(inputs, plan.label)
 
 
-def drop_trivial_union(plan: Plan) -> Iterator[Plan]:
-    """`∪^d(S^e) = S^d`, where S is no edge of a stream: those keep the label that they came with."""
+def eliminate_trivial_union(plan: Plan) -> Iterator[Plan]:
+    """`∪^d(S^e) = S^d`, if S is not a scan: edges of a stream keep their labels."""
     if isinstance(plan, Union) and len(plan.inputs) == 1:
-        labelled = plan.inputs[0]
-        while isinstance(labelled, Filter):
-            labelled = labelled.input
-        if labelled.label == plan.label or not isinstance(labelled, WScan):
+        labeled = plan.inputs[0]
+        while isinstance(labeled, Filter):
+            labeled = labeled.input
+        if labeled.label == plan.label or not isinstance(labeled, WScan):
             yield rename(plan.inputs[0], plan.label)
 
 
 def factor_union(plan: Plan) -> Iterator[Plan]:
-    """`⋈_Φ(R, S) ∪^d ⋈_Φ(R, T) = ⋈_Φ(R, S ∪ T)`, where all but one input and Φ are the same."""
+    """`⋈_Φ(R, S) ∪^d ⋈_Φ(R, T) = ⋈_Φ(R, S ∪ T)`, if all inputs but one, and Φ, are the same."""
     if not isinstance(plan, Union):
         return
     for i, first in enumerate(plan.inputs):

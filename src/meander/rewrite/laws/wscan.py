@@ -1,4 +1,4 @@
-"""Laws of WSCAN: it commutes with what leaves validity intervals alone."""
+"""Laws of WSCAN: it commutes with operators that do not change validity intervals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from meander.algebra.nodes import Filter, Plan, Union, WScan
-from meander.rewrite.laws.filters import conjunction
 
 
-def filter_into_wscan(plan: Plan) -> Iterator[Plan]:
-    """`σ_φ(𝒲_T(S)) = 𝒲_T(σ_φ(S))`: what is not wanted is not held for a window's length."""
+def pushdown_filter_into_wscan(plan: Plan) -> Iterator[Plan]:
+    """`σ_φ(𝒲_T(S)) = 𝒲_T(σ_φ(S))`: edges that fail the condition are not stored."""
     if isinstance(plan, Filter) and isinstance(plan.input, WScan):
-        condition = conjunction(plan.input.condition, plan.condition)
+        condition = plan.input.condition.conjunction(plan.condition)
         if condition is not None:
             yield replace(plan.input, condition=condition)
 
