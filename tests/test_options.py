@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import pytest
 
+import meander
+from meander.cli import commands
 from meander.errors import ArgumentError
 from meander.options import OPTION_NAMES, OptionValues, RunOptions, command_line_name
+from meander.spark.session import Query, Session
 
 
 def test_durations_and_sizes_may_be_text() -> None:
@@ -84,3 +89,32 @@ def test_an_option_that_only_spark_has_is_refused_locally() -> None:
 
 def test_the_values_that_a_person_may_give_are_of_the_same_options() -> None:
     assert tuple(OptionValues.__annotations__) == OPTION_NAMES == tuple(f.name for f in fields(RunOptions))
+
+
+def test_the_command_line_has_the_same_defaults() -> None:
+    """Its defaults are text where it takes text: read as options, they are those of `RunOptions`."""
+    defaults = {
+        name: parameter.default
+        for command in (commands.run, commands.explain)
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name in OPTION_NAMES
+    }
+    assert set(OPTION_NAMES) - set(defaults) == {"snapshot_rows"}
+    assert RunOptions.of(**defaults) == RunOptions()
+
+
+@pytest.mark.parametrize("function", [meander.run, Session.start, Query.dataframe])
+def test_python_has_no_defaults_of_its_own(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters
+    assert not set(parameters) & set(OPTION_NAMES)
+    assert parameters["options"].kind is inspect.Parameter.VAR_KEYWORD
+
+
+def test_an_option_that_python_does_not_have_is_refused() -> None:
+    text = "STREAM s WINDOW 9 Answer(x, y) <- a(x, y)."
+    with pytest.raises(ArgumentError, match="unknown option batchrows\nhint: did you mean batch_rows?"):
+        meander.run(text, [], batchrows=5)  # type: ignore[call-arg]
+    with pytest.raises(
+        ArgumentError, match=r"cells needs Spark\nhint: leave it out, or use meander\.Session"
+    ):
+        meander.run(text, [], cells=2)

@@ -86,6 +86,8 @@ class RunOptions:
 
 
 OPTION_NAMES = tuple(field.name for field in fields(RunOptions))
+SESSION_OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("time_unit", "plan"))
+"""The options of `Session.start`: the time unit belongs to the session, and a plan to a query."""
 
 
 def command_line_name(name: str) -> str:

@@ -10,13 +10,13 @@ import pytest
 from test_closure_operator import EXPRESSIONS, draw_edges
 
 import meander
+from engine_runs import plan_query
 from judge import judge
 from meander.dataflow import auto
 from meander.dataflow.auto import CLOSURE, AutoPathOperator
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, as_text
 from meander.physical.plan import build
-from meander.physical.planning import plan_query
 from oracle import expect
 from querytext import read_query
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -14,7 +13,6 @@ from engine_runs import answered, dataflow_of, edges_of, processed
 from judge import judge
 from meander.dataflow import closure
 from meander.dataflow.closure import ClosureOperator
-from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.state import FIRST_CAPACITY
 from meander.kernels.closure_matrix import READY
 from oracle import expect
@@ -42,19 +40,16 @@ def held(records: list[dict[str, Any]], instant: int) -> set[tuple[str, str]]:
     return {(one["src"], one["trg"]) for one in records if one["ts"] <= instant < one["exp"]}
 
 
-def hold_law(text: str, edges: list[tuple[Any, ...]], mode: str) -> None:
-    answers = meander.run(text, edges, mode=mode, path_operator="closure")
+def hold_law(text: str, edges: list[tuple[Any, ...]], mode: str, threads: int = 1) -> None:
+    answers = meander.run(text, edges, mode=mode, path_operator="closure", threads=threads)
     judge(answers, expect(read_query(text), {"s": edges}, 0), mode=mode, paths=False)
 
 
 @pytest.mark.parametrize("mode", ["intervals", "changes"])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_threads_that_share_the_roots_give_the_same_answers(
-    expression: str, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("meander.api.Dataflow", partial(Dataflow, threads=3))
+def test_threads_that_share_the_roots_give_the_same_answers(expression: str, mode: str) -> None:
     text = f"STREAM s WINDOW 9 SLIDE 3\nAnswer(x, y) <- {expression}(x, y) as P."
-    hold_law(text, draw_edges(1, deletions=0.1), mode)
+    hold_law(text, draw_edges(1, deletions=0.1), mode, threads=3)
 
 
 @pytest.mark.parametrize("mode", ["intervals", "changes"])

@@ -1,41 +1,13 @@
-"""The physical plan of a query, and its picture."""
+"""The picture of a physical plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from meander.algebra.nodes import Plan
-from meander.algebra.translate import result_labels
 from meander.drawing.boxes import Box, draw_boxes
 from meander.drawing.plan import COLORS
 from meander.drawing.text import subscripts
 from meander.physical import printing
-from meander.physical.plan import PatternOp, PhysicalPlan, QueryPlan, ReceiveOp, build
-from meander.physical.stages import Stage, StagedPlan, base_stream, build_stages
-from meander.syntax.query import RegularQuery
-
-
-def physical_plan(
-    query: RegularQuery, plans: Mapping[str, Plan], path_operator: str = "auto"
-) -> PhysicalPlan:
-    """The operators that run the given plans of a query's results."""
-    labels = result_labels(query)
-    return build(
-        [QueryPlan("", result, labels[result], plan) for result, plan in plans.items()],
-        path_operator=path_operator,
-    )
-
-
-def staged_plan(
-    query: RegularQuery, plans: Mapping[str, Plan], cells: int, path_operator: str = "auto"
-) -> StagedPlan:
-    """The stages that run the given plans on several cells."""
-    labels = result_labels(query)
-    return build_stages(
-        [QueryPlan("", result, labels[result], plan) for result, plan in plans.items()],
-        cells,
-        path_operator=path_operator,
-    )
+from meander.physical.plan import PatternOp, PhysicalPlan, ReceiveOp
+from meander.physical.stages import Stage, StagedPlan, base_stream
 
 
 def draw_physical(plan: PhysicalPlan, title: str = "", unit: str = "s") -> str:
