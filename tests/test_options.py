@@ -112,7 +112,7 @@ def test_python_has_no_defaults_of_its_own(function: Callable[..., Any]) -> None
 
 def test_an_option_that_python_does_not_have_is_refused() -> None:
     text = "STREAM s WINDOW 9 Answer(x, y) <- a(x, y)."
-    with pytest.raises(ArgumentError, match="unknown option batchrows\nhint: did you mean batch_rows?"):
+    with pytest.raises(ArgumentError, match=r"unknown option batchrows\nhint: did you mean batch_rows\?"):
         meander.run(text, [], batchrows=5)  # type: ignore[call-arg]
     with pytest.raises(
         ArgumentError, match=r"cells needs Spark\nhint: leave it out, or use meander\.Session"
