@@ -7,14 +7,15 @@ STAMP := .venv/.meander-setup
 
 setup: $(STAMP)
 
-# One fast installer (uv, itself from the package index) keeps a fresh set-up under a minute.
+# One fast installer (uv, itself from the package index) keeps a fresh set-up under a minute. Bytecode is compiled here:
+# where PYTHONDONTWRITEBYTECODE is set, every process would compile Numba and its like again.
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "meander needs Python 3.11 or newer: $(PYTHON) was not found" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "meander needs Python 3.11 or newer; set PYTHON=python3.11 (or newer)" >&2; exit 1; }
 	@echo "setting up .venv (about a minute, once)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.4,<1'
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev]'
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[dev]'
 	@touch $@
 
 demo: setup

@@ -13,21 +13,29 @@ from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY, Edges
 from meander.dataflow.ingest import Ingest
 from meander.dataflow.tabular import from_tuples
-from meander.physical.plan import PhysicalPlan, build
-from meander.physical.planning import plan_query
+from meander.engine import compile_query, open_dataflow, physical_plan, query_plans
+from meander.options import RunOptions
+from meander.physical.plan import PhysicalPlan, QueryPlan
 
 Step = tuple[str, Edges | None]
 Records = list[dict[str, Any]]
 
 
-def planned(
-    text: str, *, paths: bool = False, path_operator: str = "auto", plan: int | None = None
-) -> PhysicalPlan:
-    return build(plan_query(text, plan=plan), path_operator=path_operator, paths=paths)
+def plan_query(text: str, *, name: str = "", **options: Any) -> list[QueryPlan]:
+    """The logical plans to run for a query, with the proofs of its answers."""
+    chosen = RunOptions(paths=True, **options)
+    return query_plans(compile_query(text, chosen, name=name), chosen)
 
 
-def dataflow_of(text: str, *, paths: bool = False, path_operator: str = "auto", **options: Any) -> Dataflow:
-    return Dataflow(planned(text, paths=paths, path_operator=path_operator), paths=paths, **options)
+def planned(text: str, **options: Any) -> PhysicalPlan:
+    """The operators that answer a query."""
+    chosen = RunOptions(**options)
+    return physical_plan([compile_query(text, chosen)], chosen)
+
+
+def dataflow_of(text: str, *, folder: Path | None = None, **options: Any) -> Dataflow:
+    chosen = RunOptions(**options)
+    return open_dataflow(physical_plan([compile_query(text, chosen)], chosen), chosen, folder=folder)
 
 
 def edges_of(*rows: Any) -> Edges:

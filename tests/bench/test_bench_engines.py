@@ -5,6 +5,7 @@ The graphs are small, dense and full of repeats; the window is three slides and 
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from meander.bench.data import Graph, as_graph
 from meander.bench.measurement import BenchError, Measurement, check_equal
 from meander.bench.peers import pathway
 from meander.bench.workloads import DATA_SETS, QUERIES, STREAM, Workload
+from meander.options import RunOptions
 from oracle import answers
 from querytext import read_query
 
@@ -83,10 +85,9 @@ def test_meander_has_the_answers_of_the_oracle_at_every_slide(workload: Workload
         str(tmp_path / "edges.tsv"),
         workload.text(WINDOW, SLIDE),
         SLIDE,
-        [own.Way("s-path")],
+        [asdict(RunOptions(path_operator="s-path", batch_rows=50))],
         slides,
         limit=60.0,
-        batch_rows=50,
     )
     (found,) = own_run.perform(request)
     assert found["edges"] == graph.edges
@@ -123,13 +124,15 @@ def test_a_run_in_a_process_of_its_own_says_where_its_time_went() -> None:
     workload = Workload(DATA_SETS["snb"], "Q1")
     graph = small_graph(workload.labels)
     last = int(graph.ts[-1] // SLIDE)
-    ways = [own.Way("s-path"), own.Way("auto", threads=2)]
-    both = own.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=60.0, counted=[last], ways=ways)
-    assert len(both) == len(ways)
+    variants = [RunOptions(path_operator="s-path"), RunOptions(threads=2)]
+    both = own.measure(
+        graph, workload, window=WINDOW, slide=SLIDE, limit=60.0, counted=[last], variants=variants
+    )
+    assert len(both) == len(variants)
     for found in both:
         assert found.edges == graph.edges
         assert found.counts == {last: expected(workload).counts[last]}
-        assert set(found.details["parts"]) == {"read", "intern", "operators", "answers"}
+        assert set(found.details["parts"]) == {"read", "process"}
         assert sum(found.details["parts"].values()) == pytest.approx(found.seconds)
 
 
@@ -141,7 +144,14 @@ def test_the_time_limit_ends_a_run_with_a_slide(tmp_path: Path) -> None:
     assert stopped.edges in (0, first)
     graph.write(tmp_path / "edges.tsv")
     text = workload.text(WINDOW, SLIDE)
-    request = own.Request(str(tmp_path / "edges.tsv"), text, SLIDE, [own.Way("s-path")], [0], limit=1e-9)
+    request = own.Request(
+        str(tmp_path / "edges.tsv"),
+        text,
+        SLIDE,
+        [asdict(RunOptions(path_operator="s-path"))],
+        [0],
+        limit=1e-9,
+    )
     (found,) = own_run.perform(request)
     assert found["edges"] == first
     assert dict(found["counts"]) == {0: expected(workload).counts[0]}

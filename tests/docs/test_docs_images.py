@@ -43,7 +43,7 @@ def shape(plan: Plan) -> str:
 
 def q4_plan(name: str) -> str:
     wanted, words = Q4[name]
-    plans = explanation("q4.dl").plans["Answer"]
+    plans = explanation("q4.dl").query.plans["Answer"]
     [number] = [number for number, plan in enumerate(plans) if shape(plan) == wanted]
     return draw_plan({"Answer": plans[number]}, f"Q4, plan {number}: {words}")
 

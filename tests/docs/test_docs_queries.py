@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import meander
+from meander.engine import compile_query
 from meander.errors import QueryError
 from meander.explain import explain
 
@@ -32,9 +33,9 @@ def test_a_query_in_the_documentation_is_accepted_or_refused_as_it_says(
 ) -> None:
     if mark == "wrong":
         with pytest.raises(QueryError):
-            explain(text, language=language)
+            explain(compile_query(text, language=language))
     else:
-        assert "Warnings\n  none" in explain(text, language=language)
+        assert "Warnings\n  none" in explain(compile_query(text, language=language))
 
 
 def test_the_gcore_query_has_the_answers_of_notify_dl_and_those_of_the_empty_path() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import meander.explain
 from command import ROOT
 from meander.explain.stages import Explanation
+from meander.options import RunOptions
 from picture_geometry import check_picture
 
 NOTIFY = (ROOT / "examples" / "notify.dl").read_text(encoding="utf-8")
 
 
 def physical(text: str, cells: int) -> str:
-    return meander.explain.explain(text, "physical", cells=cells)
+    return meander.explain.explain(text, "physical", options=RunOptions(cells=cells))
 
 
 def test_one_cell_has_no_stages() -> None:
@@ -38,14 +39,14 @@ def test_partitioning_by_target_is_shown() -> None:
 
 def test_the_state_of_several_cells_is_that_of_their_stages() -> None:
     """Several cells do not use demand, so their state has none."""
-    shown = meander.explain.explain(NOTIFY, cells=3)
+    shown = meander.explain.explain(NOTIFY, options=RunOptions(cells=3))
     _, state = shown.split("State of each cell\n")
     assert "stage 1: #5 PATTERN RL" in state
     assert "demand" not in state
 
 
 def test_the_picture_for_several_cells_shows_their_stages() -> None:
-    picture = Explanation(NOTIFY, cells=3).draw()
+    picture = Explanation(NOTIFY, RunOptions(cells=3)).draw()
     check_picture(picture)
     assert "stage 2 #0 RECEIVE" in picture
     assert "stage 1 #5 PATTERN" in picture

@@ -13,6 +13,7 @@ import pytest
 from meander import Session
 from meander.explain import EVERY_STAGE, STAGES, as_text, explain, sections
 from meander.explain.stages import Explanation
+from meander.options import RunOptions
 from meander.syntax import parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,7 +30,9 @@ def test_the_papers_queries_are_explained_as_agreed(name: str) -> None:
     golden = GOLDEN / f"{name}.txt"
     found = explain(query_text(name))
     # A list of 64 plans is for nobody to read; the shorter ones show what it looks like.
-    stages = STAGES if len(Explanation(query_text(name)).plans["Answer"]) < 10 else ("logical", "physical")
+    stages = (
+        STAGES if len(Explanation(query_text(name)).query.plans["Answer"]) < 10 else ("logical", "physical")
+    )
     for stage in stages:
         found += f"\n{'-' * 40} --stage {stage}\n\n{explain(query_text(name), stage)}"
     if os.environ.get("MEANDER_REGENERATE"):
@@ -63,8 +66,8 @@ def test_all_stages_are_each_stage_in_turn_and_the_warnings(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_any_plan_can_be_asked_for_and_is_marked(name: str) -> None:
-    last = len(Explanation(query_text(name)).plans["Answer"]) - 1
-    asked = Explanation(query_text(name), plan=last)
+    last = len(Explanation(query_text(name)).query.plans["Answer"]) - 1
+    asked = Explanation(query_text(name), RunOptions(plan=last))
     marked = [line for line in as_text(sections(asked, "plans")).splitlines() if line.startswith("  *")]
     assert marked[0].split()[1] == str(last)
     assert marked[1].endswith("as requested") == (last > 0)
@@ -76,4 +79,4 @@ def test_a_query_of_a_session_is_explained_as_by_the_command() -> None:
     query = Session().query(text, name="q4")  # explaining starts no Spark
     assert query.explain() == explain(text)
     assert query.explain("plans") == explain(text, "plans")
-    assert query.explain(cells=3) == explain(text, cells=3)
+    assert query.explain(cells=3) == explain(text, options=RunOptions(cells=3))

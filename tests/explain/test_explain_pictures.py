@@ -10,6 +10,7 @@ import pytest
 from command import meander
 from meander.drawing import draw_plan
 from meander.explain.stages import Explanation
+from meander.options import RunOptions
 from picture_geometry import SVG, check_picture
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -26,7 +27,7 @@ def test_nothing_overlaps_in_the_picture_of_a_stage(name: str, stage: str) -> No
 @pytest.mark.parametrize("name", QUERIES)
 def test_nothing_overlaps_in_the_picture_of_any_plan(name: str) -> None:
     explanation = Explanation((EXAMPLES / name).read_text(encoding="utf-8"))
-    for number, plan in enumerate(explanation.plans["Answer"]):
+    for number, plan in enumerate(explanation.query.plans["Answer"]):
         check_picture(draw_plan({"Answer": plan}, f"{name}: plan {number}"))
 
 
@@ -40,8 +41,8 @@ def test_the_picture_is_of_the_plan_that_will_run(options: list[str], tmp_path: 
 
 def test_a_plan_that_is_requested_is_drawn() -> None:
     text = (EXAMPLES / "q4.dl").read_text(encoding="utf-8")
-    assert "P: (a/b/c)+" in Explanation(text, plan=1).draw()
-    assert "P: D+" in Explanation(text, plan=0).draw()
+    assert "P: (a/b/c)+" in Explanation(text, RunOptions(plan=1)).draw()
+    assert "P: D+" in Explanation(text, RunOptions(plan=0)).draw()
 
 
 def test_the_operators_of_the_picture_are_those_of_the_physical_plan() -> None:

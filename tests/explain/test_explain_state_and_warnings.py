@@ -8,6 +8,7 @@ from meander.errors import ArgumentError, QueryError
 from meander.explain import explain, warnings_of
 from meander.explain.stages import Explanation
 from meander.explain.state import state_held
+from meander.options import RunOptions
 from meander.syntax import parse
 
 
@@ -143,7 +144,7 @@ def test_an_unknown_stage_is_refused_with_those_that_exist() -> None:
 
 def test_an_unknown_plan_is_refused_with_those_that_exist() -> None:
     with pytest.raises(ArgumentError, match="its plans are 0 to"):
-        explain("STREAM s WINDOW 9 Answer(x, y) <- a(x, y).", "plans", plan=99)
+        explain("STREAM s WINDOW 9 Answer(x, y) <- a(x, y).", "plans", RunOptions(plan=99))
 
 
 def test_a_bad_query_is_refused_as_anywhere() -> None:

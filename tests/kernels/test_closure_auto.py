@@ -10,12 +10,12 @@ import pytest
 from test_closure_operator import EXPRESSIONS, draw_edges
 
 import meander
+from engine_runs import plan_query
 from judge import judge
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, as_text
 from meander.dataflow.operators.path_auto import PathAuto
 from meander.physical.plan import build
-from meander.physical.planning import plan_query
 from oracle import expect
 from querytext import read_query
 from strategies import RandomChoice

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meander
+from engine_runs import plan_query
 from judge import judge
 from meander.algebra.nodes import Path, Pattern
 from meander.algebra.printing import walk
 from meander.physical.plan import PathOp, build
-from meander.physical.planning import plan_query
 from oracle import expect
 from querytext import read_query
 from strategies import CAPACITIES, restless

@@ -65,8 +65,7 @@ def plans_enumerated_once() -> Iterator[None]:
     """While the equivalent plans of a query, which cost more than all else here, are found but once."""
     once = cache(enumerate_plans)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("meander.api", "meander.physical.planning"):
-            patch.setattr(f"{module}.enumerate_plans", once)
+        patch.setattr("meander.engine.enumerate_plans", once)
         yield
 
 

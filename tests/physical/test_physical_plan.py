@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine_runs import plan_query
 from meander.errors import ArgumentError
 from meander.physical.plan import PathOp, PatternOp, PhysicalPlan, ScanOp, build
-from meander.physical.planning import plan_query
 from meander.physical.printing import describe, shared_by_queries
 from meander.physical.programs import JoinProgram, JoinStep, plan_programs
 
@@ -78,7 +78,7 @@ def test_an_unknown_path_operator_is_refused() -> None:
 
 
 def test_a_plan_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="there is no plan 99 for Answer"):
+    with pytest.raises(ArgumentError, match="Answer has no plan 99"):
         plan_query(WINDOW + "Answer(x, y) <- a+(x, y).", plan=99)
 
 

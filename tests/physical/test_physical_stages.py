@@ -2,8 +2,8 @@
 
 import pytest
 
+from engine_runs import plan_query
 from meander.physical.plan import PathOp, ReceiveOp
-from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
 
 PAPER = {

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from meander.bench.data import Graph, load
 from meander.bench.workloads import STREAM, Workload
 from meander.dataflow.tabular import from_arrow
-from meander.physical.planning import plan_query
-from meander.physical.stages import Delivery, build_stages
+from meander.engine import compile_query, staged_plan
+from meander.options import RunOptions
+from meander.physical.stages import Delivery
 from meander.spark.advance import LIVE
 from meander.spark.cells import stage_jobs
 from meander.spark.chunks import CLOSED, EDGES, FIGURES, TICK, Chunk, cell_keys
@@ -81,7 +82,8 @@ def measure_cells(
 
 def rehearse_workload(workload: Workload, graph: Graph, text: str, cells: int, path_operator: str) -> Spread:
     """One workload by a number of cells, in batches of a fixed number of edges."""
-    staged = build_stages(plan_query(text, name="q"), cells, path_operator=path_operator)
+    options = RunOptions(cells=cells, path_operator=path_operator)
+    staged = staged_plan([compile_query(text, options, name="q")], options)
     jobs = stage_jobs(
         staged, cell_keys(cells, cells), run="rehearsal", formats={"q": ARROW_STRINGS}, handover=False
     )
@@ -156,8 +158,8 @@ HEADER = (
     "query",
     "cells",
     "stages",
-    "to all",
-    "rows an edge",
+    "broadcast",
+    "rows per edge",
     "derived",
     "edges",
     "state",

@@ -33,7 +33,7 @@ class Measurement:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def rate(self, clock: str = "wall") -> float:
-        """Edges a second, by the clock on the wall or by the time that the process was given."""
+        """Edges per second, by wall time or by processor time."""
         return self.edges / max(self.cpu_seconds if clock == "cpu" else self.seconds, 1e-9)
 
     def as_dict(self) -> dict[str, Any]:

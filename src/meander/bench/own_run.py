@@ -1,19 +1,19 @@
-"""What is measured of Meander: `python -m meander.bench.own_run REQUEST.json RESULT.json`.
+"""Measures Meander: `python -m meander.bench.own_run REQUEST.json RESULT.json`.
 
-Two ways to run the same query over the same file, neither of which writes an answer anywhere:
+The same query over the same file is run in two ways, neither of which writes answers anywhere:
 
-- *by slide*: a batch for each slide that has edges, all read beforehand; how long a slide takes, and its 99th
+- *by slide*: one batch per slide that has edges, all read beforehand; the time of each slide, and its 99th
   percentile. It ends with the file, or with the slide in which the time limit falls.
 - *throughput*: the same edges, from the file's bytes to answers, in batches as `meander run` takes them. Time is
-  split into reading (and ordering), interning names, the operators, and giving answers their names again.
+  split into reading the file and processing.
 
-In both, the answers that hold at the ends of some slides are counted from the records, where that is asked for; it is
-these counts that are held against the peers'. The time that counting takes is not measured.
+Both count the answers that hold at the ends of some slides, from the records, if that is requested; these counts are
+compared with the peers'. The time of counting is not measured.
 
-Several ways to answer (path operators, numbers of threads) are measured in turns, in one process: a machine that is
-busy for some seconds, or memory that the process has or has not yet, then meets all of them.
+Several variants (path operators, numbers of threads) are measured in turns, in one process: a machine that is busy
+for some seconds, or memory that the process has or has not yet, then affects all of them.
 
-Kernels are compiled (or fetched from where they were kept) on a short prefix before anything is measured.
+Kernels are compiled, or loaded from the cache, on a short prefix before anything is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,17 +29,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from meander.bench.own import Request, Way
+from meander.bench.own import Request
 from meander.bench.workloads import STREAM
 from meander.dataflow.answers import Answers, as_column
-from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, concat_edges
 from meander.dataflow.runner import run_local
 from meander.dataflow.sources import open_source
 from meander.dataflow.tabular import Chunk
+from meander.engine import compile_query, open_dataflow, physical_plan
 from meander.errors import MeanderError
-from meander.physical.plan import PhysicalPlan, build
-from meander.physical.planning import plan_query
+from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, RunOptions
+from meander.physical.plan import PhysicalPlan
 
 Array = np.ndarray[Any, Any]
 Item = TypeVar("Item")
@@ -50,41 +50,25 @@ ENOUGH_SECONDS = 16.0
 """A run is repeated, up to `REPEATS` times, while the runs so far took less than this; the median counts."""
 
 
-class Parts:
-    """How long the parts of a run take, by wrapping what does them."""
+class Stopwatch:
+    """Measures how long an iterator takes to produce its items."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.seconds = 0.0
 
-    def watch(self, part: str, owner: object, method: str) -> None:
-        """Count the time of calls to a method of `owner` towards `part`."""
-        inner: Callable[..., Any] = getattr(owner, method)
-
-        def timed(*arguments: Any, **options: Any) -> Any:
-            begin = time.perf_counter()
-            try:
-                return inner(*arguments, **options)
-            finally:
-                self.add(part, time.perf_counter() - begin)
-
-        setattr(owner, method, timed)
-
-    def watched(self, part: str, items: Iterator[Item]) -> Iterator[Item]:
-        """The same items; the time that it takes to get them counts towards `part`."""
+    def time(self, items: Iterator[Item]) -> Iterator[Item]:
+        """The same items; the time between them is not counted."""
         while True:
             begin = time.perf_counter()
             item = next(items, None)
-            self.add(part, time.perf_counter() - begin)
+            self.seconds += time.perf_counter() - begin
             if item is None:
                 return
             yield item
 
-    def add(self, part: str, seconds: float) -> None:
-        self.seconds[part] = self.seconds.get(part, 0.0) + seconds
-
 
 class Counter:
-    """How many answers hold at the ends of some slides, from the records of a run without deletions."""
+    """Counts the answers that hold at the ends of some slides, from the records of a run without deletions."""
 
     FULL = 4_000_000
 
@@ -121,7 +105,7 @@ class Counter:
 
 
 def first_edges(chunks: Iterator[Chunk], edges: int) -> Iterator[Chunk]:
-    """The chunks up to that many edges."""
+    """The chunks of the first `edges` edges."""
     for chunk, rejects in chunks:
         yield (chunk if chunk.rows <= edges else chunk.take(slice(edges))), rejects
         edges -= chunk.rows
@@ -138,63 +122,61 @@ def batches_of_slides(edges: Edges, slide: int) -> Iterator[tuple[dict[str, Edge
 
 
 def measure_slides(
-    plan: PhysicalPlan, threads: int, edges: Edges, request: Request, counter: Counter
+    plan: PhysicalPlan, options: RunOptions, edges: Edges, request: Request, counter: Counter
 ) -> tuple[int, list[float]]:
-    """How many edges were taken within the limit, slide by slide, and how long each slide took."""
-    flow = Dataflow(plan, threads=threads)
-    took: list[float] = []
-    taken, spent = 0, 0.0
+    """The number of edges that were processed within the limit, slide by slide, and the seconds of each slide."""
+    dataflow = open_dataflow(plan, options)
+    seconds: list[float] = []
+    processed = 0
     for batch, upto in batches_of_slides(edges, request.slide):
         begin, counting = time.perf_counter(), counter.seconds
-        for _, answers in flow.process(batch, upto):
+        for _, answers in dataflow.process(batch, upto):
             counter.add(answers)
-        took.append(time.perf_counter() - begin - (counter.seconds - counting))
-        taken += batch[STREAM].rows
-        spent += took[-1]
-        if spent > request.limit:
+        seconds.append(time.perf_counter() - begin - (counter.seconds - counting))
+        processed += batch[STREAM].rows
+        if sum(seconds) > request.limit:
             break
-    return taken, took
+    return processed, seconds
 
 
 def measure_throughput(
-    plan: PhysicalPlan, threads: int, request: Request, edges: int, counter: Counter
+    plan: PhysicalPlan, options: RunOptions, request: Request, edges: int, counter: Counter
 ) -> dict[str, Any]:
     """One run from the file to answers."""
-    parts = Parts()
-    flow = Dataflow(plan, threads=threads)
-    parts.watch("intern", flow.vertices, "intern")
-    for result in flow.results:
-        parts.watch("answers", result, "process")
+    reading = Stopwatch()
+    dataflow = open_dataflow(plan, options)
     records = state = 0
     begin, begin_cpu = time.perf_counter(), time.process_time()
-    chunks = first_edges(open_source(request.file, stream=STREAM, batch_rows=request.batch_rows), edges)
-    for _, answers in run_local(flow, {STREAM: parts.watched("read", chunks)}, live=False):
+    chunks = reading.time(first_edges(read_edges(request.file, options), edges))
+    for _, answers in run_local(dataflow, {STREAM: chunks}, live=False):
         records += answers.rows
-        state = max(state, flow.state_bytes)
+        state = max(state, dataflow.state_bytes)
         counter.add(answers)
     seconds = time.perf_counter() - begin - counter.seconds
     cpu_seconds = time.process_time() - begin_cpu - counter.cpu_seconds
-    parts.add("operators", seconds - sum(parts.seconds.values()))
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
-        "parts": parts.seconds,
+        "parts": {"read": reading.seconds, "process": seconds - reading.seconds},
         "answers": records,
         "state_bytes": state,
         "counts": counter.counts(),
     }
 
 
-class Trial:
-    """One way to answer the query: slide by slide when it is made, then as often as `run` is called."""
+def read_edges(file: str, options: RunOptions) -> Iterator[Chunk]:
+    return open_source(file, stream=STREAM, batch_rows=options.batch_rows or LOCAL_BATCH_ROWS)
 
-    def __init__(self, way: Way, request: Request, edges: Edges, names: pa.Array) -> None:
-        self.way, self.request, self.names = way, request, names
-        chosen = plan_query(request.text, path_operator=way.path_operator)
-        self.plan = build(chosen, path_operator=way.path_operator)
-        measure_slides(self.plan, way.threads, edges.take(slice(WARM_UP_EDGES)), request, self._counter())
+
+class Trial:
+    """One variant: measured slide by slide when it is created, then as often as `run` is called."""
+
+    def __init__(self, options: RunOptions, request: Request, edges: Edges, names: pa.Array) -> None:
+        self.options, self.request, self.names = options, request, names
+        self.plan = physical_plan([compile_query(request.text, options)], options)
+        measure_slides(self.plan, options, edges.take(slice(WARM_UP_EDGES)), request, self._counter())
         counter = self._counter()
-        self.edges, self.slides = measure_slides(self.plan, way.threads, edges, request, counter)
+        self.edges, self.slides = measure_slides(self.plan, options, edges, request, counter)
         self.counts = counter.counts()
         self.runs: list[dict[str, Any]] = []
 
@@ -206,7 +188,7 @@ class Trial:
         return len(self.runs) == REPEATS or sum(run["seconds"] for run in self.runs) >= ENOUGH_SECONDS
 
     def run(self) -> None:
-        run = measure_throughput(self.plan, self.way.threads, self.request, self.edges, self._counter())
+        run = measure_throughput(self.plan, self.options, self.request, self.edges, self._counter())
         if run["counts"] != self.counts:
             raise MeanderError(
                 f"the answers depend on the batches: {self.counts} by slide, {run['counts']} otherwise"
@@ -214,20 +196,18 @@ class Trial:
         self.runs.append(run)
 
     def result(self) -> dict[str, Any]:
-        middle = sorted(self.runs, key=lambda run: float(run["seconds"]))[len(self.runs) // 2]
+        median = sorted(self.runs, key=lambda run: float(run["seconds"]))[len(self.runs) // 2]
         p50, p99, longest = (float(np.percentile(self.slides, percent)) for percent in (50, 99, 100))
-        return {**middle, "edges": self.edges, "slides": {"p50": p50, "p99": p99, "longest": longest}}
+        return {**median, "edges": self.edges, "slides": {"p50": p50, "p99": p99, "longest": longest}}
 
 
 def perform(request: Request) -> list[dict[str, Any]]:
-    """All that a request asks for, in this process: a result for each way."""
-    edges = concat_edges(
-        [chunk for chunk, _ in open_source(request.file, stream=STREAM, batch_rows=request.batch_rows)]
-    )
+    """Measure what a request asks for, in this process: one result per variant."""
+    edges = concat_edges([chunk for chunk, _ in read_edges(request.file, DEFAULTS)])
     ends = pa.concat_arrays([as_column(edges.src), as_column(edges.trg)])
     names = pc.unique(ends).cast(pa.string())
-    trials = [Trial(Way(*way), request, edges, names) for way in request.ways]
-    # To and fro: what one leaves behind, memory that is given back above all, meets each of its neighbors.
+    trials = [Trial(RunOptions(**variant), request, edges, names) for variant in request.variants]
+    # To and fro: what a run leaves behind, above all memory that it frees, affects both of its neighbors.
     waiting = trials
     while waiting:
         for trial in waiting:
@@ -236,13 +216,13 @@ def perform(request: Request) -> list[dict[str, Any]]:
     return [trial.result() for trial in trials]
 
 
-def main(asked: str, answer: str) -> None:
-    request = Request(**json.loads(Path(asked).read_text(encoding="utf-8")))
+def main(request_file: str, result_file: str) -> None:
+    request = Request(**json.loads(Path(request_file).read_text(encoding="utf-8")))
     try:
         results = perform(request)
     except MeanderError as error:
         sys.exit(str(error))
-    Path(answer).write_text(json.dumps(results), encoding="utf-8")
+    Path(result_file).write_text(json.dumps(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

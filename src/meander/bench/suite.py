@@ -18,12 +18,12 @@ from meander.bench import own, tables
 from meander.bench.data import Graph, data_folder, is_available, load
 from meander.bench.hardware import describe, sentence
 from meander.bench.measurement import CLOCKS, BenchError, Measurement, check_equal
-from meander.bench.own import Way
 from meander.bench.peers import pathway
 from meander.bench.plots import line_chart
 from meander.bench.tables import Comparison, Report, Row
 from meander.bench.workloads import DATA_SETS, QUERIES, DataSet, Workload, choose
 from meander.errors import ArgumentError
+from meander.options import RunOptions
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.syntax.durations import format_duration, parse_duration
 
@@ -178,7 +178,7 @@ def _measure(
                     slide=setting.slide,
                     limit=setting.limit,
                     counted=_counted(part, setting.slide),
-                    ways=[Way(setting.path_operator)],
+                    variants=[RunOptions(path_operator=setting.path_operator)],
                 )[0]
         return known[part.edges]
 
@@ -226,23 +226,26 @@ def _measure_windows(
         graph = load(workload.data).of(workload.labels)
         if setting.prefix is not None:
             graph = graph.prefix(setting.prefix, setting.slide)
-        ways = [Way(*way) for way in product(operators, numbers)]
+        variants = [
+            RunOptions(path_operator=operator, threads=threads)
+            for operator, threads in product(operators, numbers)
+        ]
         for size in sizes:
             with console.status(f"{workload.data.name} {workload.query}: window {format_duration(size)}"):
                 found = own.measure(
-                    graph, workload, window=size, slide=setting.slide, limit=setting.limit, ways=ways
+                    graph, workload, window=size, slide=setting.slide, limit=setting.limit, variants=variants
                 )
-            best = max(one.rate(setting.clock) for one in found)
-            for way, one in zip(ways, found, strict=True):
-                threads = [f"{way.threads} threads"] if way.threads > 1 else []
-                what = (workload.data.name, workload.query, way.path_operator, *threads)
-                rate, p99 = one.rate(setting.clock), (one.p99 or 0.0) * 1e3
+            best = max(measured.rate(setting.clock) for measured in found)
+            for options, measured in zip(variants, found, strict=True):
+                threads = [f"{options.threads} threads"] if options.threads > 1 else []
+                what = (workload.data.name, workload.query, options.path_operator, *threads)
+                rate, p99 = measured.rate(setting.clock), (measured.p99 or 0.0) * 1e3
                 rates.setdefault(what, []).append((float(size), rate))
                 slides.setdefault(what, []).append((float(size), p99))
                 share = f" ({rate / best:.2f} of the fastest)" if len(found) > 1 else ""
                 out.print(
                     f"{' '.join(what)}, window {format_duration(size)}: {rate:,.0f} edges/s{share} over "
-                    f"{one.edges:,} edges, p99 of a slide {p99:,.1f} ms",
+                    f"{measured.edges:,} edges, p99 of a slide {p99:,.1f} ms",
                     soft_wrap=True,
                 )
     if plot is not None:
@@ -250,7 +253,7 @@ def _measure_windows(
         columns = [set(column) for column in zip_longest(*rates, fillvalue="1 thread")]
         common = ", ".join(next(iter(column)) for column in columns if len(column) == 1)
         for path, upward, lines in (
-            (plot, "edges a second", rates),
+            (plot, "edges per second", rates),
             (plot.with_stem(plot.stem + "-p99"), "p99 of a slide, ms", slides),
         ):
             named = {

@@ -85,7 +85,7 @@ class Report:
         return list(made.values())
 
     def _header(self, peers: Sequence[str]) -> list[str]:
-        header = ["query", "edges", "Meander edges/s", "of that, reading and interning", "p99 of a slide"]
+        header = ["query", "edges", "Meander edges/s", "of that, reading", "p99 of a slide"]
         for peer in peers:
             header += [f"{peer} edges/s", "Meander, same edges", "times"]
         return header
@@ -130,10 +130,10 @@ def _rate(found: Measurement, edges: int, clock: str) -> str:
 
 
 def _input_share(found: Measurement) -> str:
-    """Which part of the time went into reading the file and interning its names."""
+    """The share of the time that reading the file took."""
     parts = found.details.get("parts", {})
     spent = sum(parts.values())
-    return f"{(parts['read'] + parts['intern']) / spent:.0%}" if spent else "–"
+    return f"{parts['read'] / spent:.0%}" if spent else "–"
 
 
 def _milliseconds(seconds: float | None) -> str:

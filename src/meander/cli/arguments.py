@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from meander.dataflow.files import is_kafka, local_path
-from meander.errors import ArgumentError, MeanderError
-from meander.syntax.durations import parse_duration, parse_size
+from meander.errors import ArgumentError
 
 LANGUAGES = {".dl": "datalog", ".gcore": "gcore"}
 _LONGEST_QUERY_FILE = 16 * 2**20
@@ -121,33 +120,3 @@ def is_same_file(one: str, other: str) -> bool:
         )
     except (OSError, ValueError):  # the other one is not there, or the text of a query
         return False
-
-
-def one_of(option: str, value: str, accepted: Sequence[str]) -> str:
-    """`value`, if it is among those accepted."""
-    if value not in accepted:
-        raise ArgumentError(f"{option} cannot be {value!r}", hint=f"accepted: {', '.join(accepted)}")
-    return value
-
-
-def read_duration(option: str, value: str, unit: str) -> int:
-    """A duration in the unit of the streams."""
-    try:
-        return parse_duration(value, unit)
-    except MeanderError as error:
-        raise ArgumentError(f"{option}: {error.message}", hint=error.hint) from None
-
-
-def read_seconds(option: str, value: str) -> float:
-    """A duration of wall time in seconds; a bare number is in seconds."""
-    return (
-        read_duration(option, value + "s" if re.fullmatch(r"[0-9.]+", value.strip()) else value, "us") / 1e6
-    )
-
-
-def read_size(option: str, value: str) -> int:
-    """A size in bytes."""
-    try:
-        return parse_size(value)
-    except MeanderError as error:
-        raise ArgumentError(f"{option} cannot be {value!r}", hint=error.hint) from None

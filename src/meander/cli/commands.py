@@ -11,18 +11,17 @@ from meander.cli.arguments import (
     check_streams,
     is_same_file,
     keep_apart,
-    one_of,
-    read_duration,
     read_query,
-    read_seconds,
-    read_size,
     read_streams,
 )
+from meander.cli.running import Request
+from meander.cli.running import run as run_request
 from meander.cli.terminal import print_sections, print_warning
+from meander.engine import CompiledQuery, compile_query
 from meander.errors import ArgumentError
-from meander.syntax.durations import UNITS, parse_max_jump
+from meander.options import DEFAULTS, RUNNERS, RunOptions, check_choice, command_line_name
 
-IDLE = "1m"
+NEEDS_SPARK = "leave it out, or use --runner spark"
 
 app = typer.Typer(
     name="meander",
@@ -47,15 +46,21 @@ UnitOption = Annotated[
 OperatorOption = Annotated[
     str,
     typer.Option(
-        "--path-operator", metavar="auto|s-path|negative-tuple|closure", help="How paths are kept current."
+        "--path-operator",
+        metavar="auto|s-path|negative-tuple|closure",
+        help="How paths are maintained; auto switches between s-path and closure at run time.",
     ),
 ]
 DemandOption = Annotated[
     bool,
     typer.Option(
         "--demand/--no-demand",
-        help="Whether closures that are only probed are told what for (auto and closure, one cell).",
+        help="Sideways information passing into closures (auto and closure, one cell).",
     ),
+]
+RunnerOption = Annotated[
+    str,
+    typer.Option("--runner", metavar="spark|local", help="Run on Spark, or in this process."),
 ]
 
 
@@ -87,45 +92,46 @@ def explain(
         typer.Option(
             "--stage",
             metavar="query|logical|plans|physical|all",
-            help="Show how the plan came about: one stage, or all.",
+            help="Show one stage of planning, or all.",
         ),
     ] = None,
     svg: Annotated[
         Path | None,
-        typer.Option("--svg", metavar="FILE", help="Draw the plan that will run to FILE (or the stage's)."),
+        typer.Option(
+            "--svg", metavar="FILE", help="Draw the plan that will run, or that of the stage, to FILE."
+        ),
     ] = None,
-    plan: PlanOption = None,
-    time_unit: UnitOption = "s",
-    path_operator: OperatorOption = "auto",
-    demand: DemandOption = True,
-    cells: Annotated[int, typer.Option("--cells", metavar="N", min=1, help="Show the plan for N cells.")] = 1,
+    plan: PlanOption = DEFAULTS.plan,
+    time_unit: UnitOption = DEFAULTS.time_unit,
+    path_operator: OperatorOption = DEFAULTS.path_operator,
+    demand: DemandOption = DEFAULTS.demand,
+    cells: Annotated[
+        int, typer.Option("--cells", metavar="N", min=1, help="Show the plan for N cells.")
+    ] = DEFAULTS.cells,
 ) -> None:
     """Show the plan that will run for a query, the state that it will hold, and warnings."""
-    from meander.explain import EVERY_STAGE, STAGES, Explanation, sections, warnings_of
-    from meander.physical.path_operators import PATH_OPERATORS
+    from meander.explain import EVERY_STAGE, STAGES, Explanation, sections
 
     if stage is not None:
-        one_of("--stage", stage, [*STAGES, EVERY_STAGE])
-    one_of("--time-unit", time_unit, UNITS)
-    one_of("--path-operator", path_operator, tuple(PATH_OPERATORS))
-    text, language = read_query(query)
-    explanation = Explanation(
-        text,
-        unit=time_unit,
-        language=language,
+        check_choice("--stage", stage, [*STAGES, EVERY_STAGE])
+    options = RunOptions.of(
         plan=plan,
+        time_unit=time_unit,
         path_operator=path_operator,
         demand=demand,
         cells=cells,
+        spelled=command_line_name,
     )
+    text, language = read_query(query)
+    compiled = compile_query(text, options, language=language)
+    explanation = Explanation(compiled, options)
     shown = sections(explanation, stage)
     if svg is not None:
         keep_apart("--svg", str(svg), [query])
         _write(svg, explanation.draw(stage, _name_of(query)))
     print_sections(shown)
     if stage in STAGES:
-        for warning in warnings_of(explanation.query, time_unit):
-            print_warning(warning.show(text))
+        _warn(compiled, options)
 
 
 def _write(path: Path, content: str) -> None:
@@ -150,41 +156,50 @@ def run(
         typer.Option(
             "--stream",
             metavar="NAME=PATH",
-            help="Where a stream's edges are: a .tsv, .csv, .jsonl or .parquet file (.gz accepted), a folder of "
-            "such, or kafka://host:port/topic. With one stream, NAME= may be left out.",
+            help="A stream's edges: a .tsv, .csv, .jsonl or .parquet file (.gz accepted), a folder of such files, "
+            "or kafka://host:port/topic. With one stream, NAME= may be omitted.",
         ),
     ],
     out: Annotated[
-        str, typer.Option("--out", metavar="PATH", help="Where answers go: .jsonl, .parquet, a folder, or -.")
+        str,
+        typer.Option(
+            "--out", metavar="PATH", help="Where answers go: a .jsonl or .parquet file, a folder, or -."
+        ),
     ],
-    runner: Annotated[
-        str, typer.Option("--runner", metavar="spark|local", help="Who does the work.")
-    ] = "spark",
+    runner: RunnerOption = "spark",
     checkpoint: Annotated[
         str | None,
-        typer.Option("--checkpoint", metavar="DIR", help="Where a run can be taken up again (spark)."),
+        typer.Option("--checkpoint", metavar="DIR", help="The folder from which the run can resume (spark)."),
     ] = None,
     cells: Annotated[
-        int, typer.Option("--cells", metavar="N", min=1, help="Parts to split the work into (spark).")
-    ] = 1,
+        int, typer.Option("--cells", metavar="N", min=1, help="Partitions of the work (spark).")
+    ] = DEFAULTS.cells,
     overwrite: Annotated[
         bool,
         typer.Option(
-            "--overwrite", help="Replace what is at --out and --rejects, where no checkpoint goes on from it."
+            "--overwrite",
+            help="Replace existing --out and --rejects, unless the run resumes from a checkpoint.",
         ),
     ] = False,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Wait for more files in folders, until interrupted (spark)."),
     ] = False,
-    paths: Annotated[bool, typer.Option("--paths", help="Give the path that proves each answer.")] = False,
+    paths: Annotated[
+        bool, typer.Option("--paths", help="Emit the path that proves each answer.")
+    ] = DEFAULTS.paths,
     mode: Annotated[
         str,
-        typer.Option("--mode", metavar="intervals|changes", help="Intervals, or when answers begin and end."),
-    ] = "intervals",
+        typer.Option(
+            "--mode",
+            metavar="intervals|changes",
+            help="Emit answers with their intervals, or changes when answers begin and end.",
+        ),
+    ] = DEFAULTS.mode,
     lateness: Annotated[
-        str, typer.Option("--lateness", metavar="DUR", help="How late an edge may come after a newer one.")
-    ] = "0",
+        str,
+        typer.Option("--lateness", metavar="DUR", help="How long after a newer edge an edge may arrive."),
+    ] = str(DEFAULTS.lateness),
     max_jump: Annotated[
         str | None,
         typer.Option(
@@ -192,102 +207,86 @@ def run(
         ),
     ] = None,
     rejects: Annotated[
-        str | None, typer.Option("--rejects", metavar="PATH", help="Where edges that cannot be used go.")
+        str | None, typer.Option("--rejects", metavar="PATH", help="Where unusable edges go.")
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option("--metrics", metavar="FILE", help="A line of JSON a batch, with figures (spark)."),
+        typer.Option("--metrics", metavar="FILE", help="Write figures as one JSON line per batch (spark)."),
     ] = None,
-    time_unit: UnitOption = "s",
-    plan: PlanOption = None,
-    path_operator: OperatorOption = "auto",
+    time_unit: UnitOption = DEFAULTS.time_unit,
+    plan: PlanOption = DEFAULTS.plan,
+    path_operator: OperatorOption = DEFAULTS.path_operator,
     batch_rows: Annotated[
-        int | None, typer.Option("--batch-rows", metavar="N", min=1, help="Edges taken in at a time.")
-    ] = None,
+        int | None, typer.Option("--batch-rows", metavar="N", min=1, help="Edges per batch.")
+    ] = DEFAULTS.batch_rows,
     idle: Annotated[
         str,
         typer.Option(
             "--idle",
             metavar="DUR",
-            help="After how long a silent stream no longer holds others back (spark).",
+            help="After DUR without edges, a stream no longer holds back the others (spark).",
         ),
-    ] = IDLE,
+    ] = "1m",
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="The most memory for state, such as 4GB.")
+        str | None, typer.Option("--memory", metavar="SIZE", help="The memory limit of state, such as 4GB.")
     ] = None,
     threads: Annotated[
         int,
-        typer.Option("--threads", metavar="N", min=1, help="Threads that walk closures, in each cell."),
-    ] = 1,
-    demand: DemandOption = True,
+        typer.Option("--threads", metavar="N", min=1, help="Threads for closures, per cell."),
+    ] = DEFAULTS.threads,
+    demand: DemandOption = DEFAULTS.demand,
 ) -> None:
     """Answer a query over streams of edges."""
-    from meander.cli.running import MODES, RUNNERS, Request, run_in_process, run_on_spark, streams_read
-    from meander.explain import warnings_of
-    from meander.physical.path_operators import PATH_OPERATORS
-    from meander.syntax import parse
-
-    one_of("--runner", runner, RUNNERS)
-    one_of("--mode", mode, MODES)
-    one_of("--time-unit", time_unit, UNITS)
-    one_of("--path-operator", path_operator, tuple(PATH_OPERATORS))
-    sparks_own = {
-        "--checkpoint": checkpoint is not None,
-        "--cells": cells != 1,
-        "--metrics": metrics is not None,
-        "--follow": follow,
-        "--idle": idle != IDLE,
-    }
-    for option, given in sparks_own.items():
-        if runner == "local" and given:
-            raise ArgumentError(f"{option} needs Spark", hint="leave it out, or use --runner spark")
-    if out == "-" and rejects == "-":
-        raise ArgumentError("answers and rejects cannot both go to -", hint="give --rejects a .jsonl file")
-    text, language = read_query(query)
-    regular = parse(text, language=language, unit=time_unit)
-    request = Request(
-        text=text,
-        query=regular,
-        streams=read_streams(stream, [one.name for one in regular.streams], streams_read(regular)),
-        out=out,
-        rejects=rejects,
+    check_choice("--runner", runner, RUNNERS)
+    options = RunOptions.of(
         paths=paths,
         mode=mode,
-        lateness=read_duration("--lateness", lateness, time_unit),
-        max_jump=parse_max_jump(max_jump, time_unit),
+        lateness=lateness,
+        max_jump=max_jump,
         time_unit=time_unit,
         plan=plan,
         path_operator=path_operator,
         batch_rows=batch_rows,
-        idle=read_seconds("--idle", idle),
-        memory=read_size("--memory", memory) if memory is not None else None,
+        memory=memory,
         demand=demand,
         threads=threads,
-        checkpoint=checkpoint,
         cells=cells,
-        metrics=metrics,
-        follow=follow,
-        overwrite=overwrite,
+        idle=idle,
+        spelled=command_line_name,
     )
-    check_streams(request.streams)
-    read = [query, *request.streams.values()]
-    keep_apart("--out", out, read)
-    keep_apart("--rejects", rejects, read)
+    if runner == "local":
+        options.check_local(spelled=command_line_name, hint=NEEDS_SPARK)
+        for option, given in {"checkpoint": checkpoint, "metrics": metrics, "follow": follow}.items():
+            if given:
+                raise ArgumentError(f"--{option} needs Spark", hint=NEEDS_SPARK)
+    if out == "-" and rejects == "-":
+        raise ArgumentError("answers and rejects cannot both go to -", hint="give --rejects a .jsonl file")
+    text, language = read_query(query)
+    compiled = compile_query(text, options, language=language)
+    streams = read_streams(stream, compiled.streams, compiled.streams_read)
+    check_streams(streams)
+    inputs = [query, *streams.values()]
+    keep_apart("--out", out, inputs)
+    keep_apart("--rejects", rejects, inputs)
     if rejects is not None and is_same_file(rejects, out):
         raise ArgumentError("--rejects and --out are one file", hint="name another file for the rejects")
-    for warning in warnings_of(regular, time_unit):
-        print_warning(warning.show(text))
-    if runner == "local":
-        run_in_process(request)
-    else:
-        run_on_spark(request)
+    _warn(compiled, options)
+    request = Request(compiled, options, streams, out, rejects, checkpoint, metrics, follow, overwrite)
+    run_request(request, runner)
+
+
+def _warn(query: CompiledQuery, options: RunOptions) -> None:
+    from meander.explain.warnings import warnings_of
+
+    for warning in warnings_of(query.regular, options.time_unit):
+        print_warning(warning.show(query.text))
 
 
 @app.command(
     add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
 )
 def bench(context: typer.Context) -> None:
-    """Measure meander, and what one would use instead."""
+    """Benchmark Meander and comparable engines on the same edges."""
     from meander.bench.__main__ import main
 
     raise typer.Exit(main(context.args))
@@ -295,16 +294,13 @@ def bench(context: typer.Context) -> None:
 
 @app.command()
 def demo(
-    runner: Annotated[
-        str, typer.Option("--runner", metavar="spark|local", help="Who does the work.")
-    ] = "spark",
+    runner: RunnerOption = "spark",
     folder: Annotated[
         Path,
-        typer.Option("--folder", metavar="DIR", help="Where the query, the stream and the answers are left."),
+        typer.Option("--folder", metavar="DIR", help="The folder for the query, the stream and the answers."),
     ] = Path("demo-out"),
 ) -> None:
-    """Answer a small query over a small stream, and show how."""
+    """Run a small query over a small stream, and show each step."""
     from meander.cli.demo import run_demo
-    from meander.cli.running import RUNNERS
 
-    run_demo(folder, one_of("--runner", runner, RUNNERS))
+    run_demo(folder, check_choice("--runner", runner, RUNNERS))

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from meander.cli.arguments import read_query
-from meander.cli.running import Request, run_in_process, run_on_spark, streams_read
+from meander.cli.running import Request, run
 from meander.drawing import Answer, Row, draw_timeline
+from meander.engine import compile_query
 from meander.errors import ArgumentError
 from meander.explain.stages import Explanation
+from meander.options import RunOptions
 from meander.physical.printing import tree
-from meander.syntax import parse
 from meander.syntax.durations import format_duration
 
 QUERY = """\
@@ -70,10 +70,14 @@ def run_demo(folder: Path, runner: str) -> None:
         ) from None
     _show("The query", QUERY)
     _show("The stream", "".join(f"{hour:>4}h  {src} {label} {trg}\n" for hour, src, label, trg in EDGES))
-    explanation = Explanation(QUERY)
+    options = RunOptions(paths=True)
+    query = compile_query(QUERY, options)
+    explanation = Explanation(query)
     _show("The operators that answer it", tree(explanation.physical))
     files["plan.svg"].write_text(explanation.draw(name="notify.dl"), encoding="utf-8")
-    _run(files, runner)
+    files["answers.jsonl"].unlink(missing_ok=True)
+    streams = dict.fromkeys(query.streams_read, str(files["social.tsv"]))
+    run(Request(query, options, streams, str(files["answers.jsonl"]), overwrite=True), runner)
     answers = [json.loads(line) for line in files["answers.jsonl"].read_text(encoding="utf-8").splitlines()]
     _show("The answers, each with the time in which it holds", "\n".join(map(_answer_line, answers)))
     files["answers.svg"].write_text(_timeline(answers), encoding="utf-8")
@@ -81,12 +85,12 @@ def run_demo(folder: Path, runner: str) -> None:
         "Pictures, for a browser",
         f"{files['plan.svg']}: the operators\n{files['answers.svg']}: the answers over time, with their proofs",
     )
-    query, stream = (shlex.quote(str(files[name])) for name in ("notify.dl", "social.tsv"))
+    query_file, stream_file = (shlex.quote(str(files[name])) for name in ("notify.dl", "social.tsv"))
     _show(
         "To try next: the plan and its state, two more edges, and their answers",
-        f"{_program()} explain {query}\n"
-        f"printf '{MORE}' >> {stream}\n"
-        f"{_program()} run {query} --stream {stream} --out - --runner {runner} --paths",
+        f"{_program()} explain {query_file}\n"
+        f"printf '{MORE}' >> {stream_file}\n"
+        f"{_program()} run {query_file} --stream {stream_file} --out - --runner {runner} --paths",
     )
 
 
@@ -97,33 +101,6 @@ def _program() -> str:
         return f"{shlex.quote(sys.executable)} -m meander"
     found = shutil.which(Path(started).name)
     return shlex.quote(Path(started).name if found is not None and Path(found).samefile(started) else started)
-
-
-def _run(files: dict[str, Path], runner: str) -> None:
-    text, _ = read_query(str(files["notify.dl"]))
-    query = parse(text)
-    files["answers.jsonl"].unlink(missing_ok=True)
-    request = Request(
-        text=text,
-        query=query,
-        streams={name: str(files["social.tsv"]) for name in streams_read(query)},
-        out=str(files["answers.jsonl"]),
-        rejects=None,
-        paths=True,
-        mode="intervals",
-        lateness=0,
-        time_unit="s",
-        plan=None,
-        path_operator="auto",
-        batch_rows=None,
-        idle=60.0,
-        memory=None,
-        overwrite=True,
-    )
-    if runner == "local":
-        run_in_process(request)
-    else:
-        run_on_spark(request)
 
 
 def _answer_line(answer: dict[str, Any]) -> str:

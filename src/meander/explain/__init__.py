@@ -6,12 +6,11 @@ The way from the query to its plan is shown stage by stage: `query`, `logical`, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from meander.engine import CompiledQuery
 from meander.explain.sections import Section, as_text
 from meander.explain.stages import EVERY_STAGE, STAGES, Explanation
 from meander.explain.warnings import QueryWarning, warnings_of
-from meander.syntax.query import RegularQuery
+from meander.options import DEFAULTS, RunOptions
 
 __all__ = [
     "EVERY_STAGE",
@@ -26,30 +25,9 @@ __all__ = [
 ]
 
 
-def explain(
-    text: str,
-    stage: str | None = None,
-    *,
-    unit: str = "s",
-    language: str | None = None,
-    views: Mapping[str, RegularQuery] | None = None,
-    plan: int | None = None,
-    path_operator: str = "auto",
-    demand: bool = True,
-    cells: int = 1,
-) -> str:
-    """The explanation of a query as text: its summary, one stage, or `all` stages."""
-    explanation = Explanation(
-        text,
-        unit=unit,
-        language=language,
-        views=views,
-        plan=plan,
-        path_operator=path_operator,
-        demand=demand,
-        cells=cells,
-    )
-    return as_text(sections(explanation, stage))
+def explain(query: CompiledQuery | str, stage: str | None = None, options: RunOptions = DEFAULTS) -> str:
+    """The explanation of a query, or of the query of a text, as text: its summary, one stage, or `all` stages."""
+    return as_text(sections(Explanation(query, options), stage))
 
 
 def sections(explanation: Explanation, stage: str | None = None) -> list[Section]:

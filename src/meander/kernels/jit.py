@@ -15,11 +15,13 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba import types
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic, overload
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +31,7 @@ unsigned: Any = np.uint64
 
 def _cache_folder() -> str:
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return str(Path(home) / "meander" / "kernels" / digest.hexdigest()[:16])
@@ -40,7 +42,28 @@ if not _config.CACHE_DIR:
     _config.CACHE_DIR = _cache_folder()
 
 
-_SETTINGS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+_SETTINGS: dict[str, Any] = {"nogil": True, "_nrt": False}
+
+
+class KernelCache(FunctionCache):
+    """Numba's cache, which loads a compiled kernel in a fraction of the time.
+
+    Before it looks for a kernel, Numba imports the implementations of all of Python and NumPy that can be compiled
+    (0.35 s in every process). A kernel that is loaded needs Numba's runtime only; one that is not found is compiled,
+    and the compiler imports the rest by itself.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
+def _compile(function: F, **settings: Any) -> F:
+    compiled: Any = numba.njit(**_SETTINGS, **settings)(function)
+    if not _config.DISABLE_JIT:
+        compiled._cache = KernelCache(function)  # type: ignore[no-untyped-call]
+    return cast(F, compiled)
 
 
 def kernel(function: F) -> F:
@@ -49,8 +72,7 @@ def kernel(function: F) -> F:
     Kernels never allocate, so they need no reference counts: without them a kernel that takes a table as a
     NamedTuple of columns runs several times faster.
     """
-    compiled: F = numba.njit(**_SETTINGS)(function)
-    return compiled
+    return _compile(function)
 
 
 def inner_kernel(function: F) -> F:
@@ -58,8 +80,7 @@ def inner_kernel(function: F) -> F:
 
     A call hands on each column of each table, some hundred words: too much for what is called once a row.
     """
-    compiled: F = numba.njit(forceinline=True, **_SETTINGS)(function)
-    return compiled
+    return _compile(function, forceinline=True)
 
 
 def lowest_bit(word: Any) -> int:

@@ -30,8 +30,10 @@ from meander.dataflow.answers import answer_schema
 from meander.dataflow.files import is_kafka, local_path
 from meander.dataflow.sinks import check_rejects
 from meander.dataflow.sources import check_source
+from meander.engine import compile_query
 from meander.errors import ArgumentError, InputError, OutputError, StateError
 from meander.explain import explain
+from meander.options import RunOptions
 from meander.physical.plan import PhysicalPlan
 from meander.physical.planning import plan_query
 from meander.physical.stages import StagedPlan, build_stages
@@ -147,14 +149,8 @@ class Query:
     def explain(self, stage: str | None = None, *, cells: int = 1) -> str:
         """The query, the plan that will run, its state, and warnings; or one of the stages `query`, `logical`,
         `plans` and `physical`, or `all` of them."""
-        return explain(
-            self.text,
-            stage,
-            unit=self.session.time_unit,
-            views=self.session.views,
-            plan=self.plan,
-            cells=cells,
-        )
+        options = RunOptions(time_unit=self.session.time_unit, plan=self.plan, cells=cells)
+        return explain(compile_query(self.text, options, views=self.session.views), stage, options)
 
     def dataframe(self, *, result: str | None = None, folder: str | None = None, **options: Any) -> DataFrame:
         """The answers as a streaming DataFrame.
