@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from meander.dataflow.edges import Reason, Reject
-from meander.dataflow.files import Meter, input_size
+from meander.dataflow.files import Meter
 from meander.dataflow.ingest import Jump
-from meander.dataflow.sources import open_source
+from meander.dataflow.sources.files import input_size, open_source
 from meander.dataflow.tabular import from_table, from_tuples
 from meander.dataflow.tally import Tally, jump_message, place_of, summary
 from meander.errors import InputError

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from meander.bench.data import Graph, load
 from meander.bench.workloads import STREAM, Workload
+from meander.dataflow.sinks.sink import Encoding
 from meander.dataflow.tabular import from_arrow
 from meander.physical.planning import plan_query
 from meander.physical.stages import Delivery, build_stages
@@ -25,7 +26,6 @@ from meander.spark.advance import LIVE
 from meander.spark.cells import stage_jobs
 from meander.spark.chunks import CLOSED, EDGES, FIGURES, TICK, Chunk, cell_keys
 from meander.spark.codec import encode_edges
-from meander.spark.formats import ARROW_STRINGS
 from meander.spark.rehearsal import Memory, Place, rehearse
 
 PREFIX = 30_000
@@ -83,7 +83,7 @@ def rehearse_workload(workload: Workload, graph: Graph, text: str, cells: int, p
     """One workload by a number of cells, in batches of a fixed number of edges."""
     staged = build_stages(plan_query(text, name="q"), cells, path_operator=path_operator)
     jobs = stage_jobs(
-        staged, cell_keys(cells, cells), run="rehearsal", formats={"q": ARROW_STRINGS}, handover=False
+        staged, cell_keys(cells, cells), run="rehearsal", formats={"q": Encoding.STRING_FRAME}, handover=False
     )
     stores = {(job.stage, key): Memory() for job in jobs for key in job.cells}
     LIVE.clear()

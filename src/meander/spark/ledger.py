@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from meander.dataflow.files import input_files
+from meander.dataflow.sources.files import input_files
 from meander.errors import InputError
 from meander.spark.fingerprints import Fingerprint, changed, check_fingerprint, take_fingerprint
 from meander.spark.notes import missing_part, read_note, write_note

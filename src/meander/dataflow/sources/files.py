@@ -1,0 +1,97 @@
+"""Paths: a file, or all files of a folder, in any of the formats of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from meander.dataflow.files import Meter, local_path
+from meander.dataflow.sources.registry import (
+    ENDINGS,
+    check_local_source,
+    checked_ending,
+    file_format,
+    open_url,
+)
+from meander.dataflow.sources.source import ReadOptions, Source
+from meander.dataflow.tabular import Chunk
+from meander.errors import ArgumentError, InputError
+
+
+class FileSource(Source):
+    """The files of a path, sorted by name."""
+
+    def check(self, *, follow: bool = False) -> None:
+        for path in input_files(self.url, follow=follow):
+            if path.is_file():  # what is read from a pipe is gone
+                file_format(path).check(path)
+
+    def chunks(self, options: ReadOptions) -> Iterator[Chunk]:
+        meter = options.meter
+        for path in input_files(self.url):
+            end = meter.bytes + path.stat().st_size if path.is_file() else None
+            yield from file_format(path).read(path, options)
+            if end is not None:
+                meter.bytes = end
+
+
+def open_source(
+    url: str,
+    *,
+    stream: str = "",
+    batch_rows: int = 65536,
+    time_unit: str = "s",
+    meter: Meter | None = None,
+) -> Iterator[Chunk]:
+    """The edges of a stream in chunks of at most `batch_rows`, each with the rejects met on the way.
+
+    `meter` receives how much of the files has been read (of files, not of pipes). Errors that `Source.check` finds
+    are raised at once, others while reading.
+    """
+    check_local_source(url)
+    options = ReadOptions(stream, max(1, batch_rows), time_unit, meter or Meter())
+    source = open_url(url)
+    source.check()
+    return source.chunks(options)
+
+
+def input_files(path: str, *, follow: bool = False) -> list[Path]:
+    """The files that a `--stream` path names: itself, or all files of a folder, sorted by name.
+
+    A folder to `follow` may be empty for now, and may hold files under other names that are still being copied.
+    """
+    check_local_source(path)
+    root = local_path(path, "stream")
+    if follow and root.is_dir():
+        return sorted(file for file in _visible(root) if file.is_file() and file.name.endswith(ENDINGS))
+    if not root.exists():
+        raise InputError(f"{path} does not exist", hint="a stream is given as --stream NAME=PATH")
+    if not root.is_dir():
+        return [checked_ending(root)]
+    entries = sorted(_visible(root))
+    if not entries:
+        raise InputError(f"the folder {path} has no files", hint="files that begin with . or _ do not count")
+    for entry in entries:
+        if entry.is_dir():
+            raise ArgumentError(
+                f"the folder {path} holds another folder, {entry.name}",
+                hint="name the folder that has the files",
+            )
+    return [checked_ending(entry) for entry in entries]
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    return (entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))
+
+
+def input_size(paths: Iterable[str]) -> int | None:
+    """The size of all files of these paths in bytes; None if there is nothing to count, or a pipe among them."""
+    files = [file for path in paths for file in input_files(path)]
+    if not all(file.is_file() for file in files):
+        return None
+    return sum(file.stat().st_size for file in files) or None
+
+
+def is_live(path: str) -> bool:
+    """Whether a program may still be writing what a `--stream` path names, so that a reader has to wait for it."""
+    return not all(file.is_file() for file in input_files(path))
