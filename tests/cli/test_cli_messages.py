@@ -28,7 +28,10 @@ STREAM = "a stream is a file or folder on a local or mounted disk, or kafka://ho
 READ_BY_SPARK = (
     "mount it or copy it; in Python, Session.stream also takes a DataFrame that Spark reads from there"
 )
-ANSWERS = "answers go to a file or folder on a local or mounted disk, to kafka://host:port/topic, to format:NAME?…, or to -"
+ANSWERS = (
+    "answers go to a file or folder on a local or mounted disk, to kafka://host:port/topic, to format:NAME?…, "
+    "or to -"
+)
 WRITTEN_BY_SPARK = "write to a mounted path; with --runner spark, format:NAME?path=… is written by Spark"
 HEADER = "the first line of a .csv file is src,label,trg,ts or src,label,trg,ts,op, in any order"
 COLUMNS = "the columns of edges are src, label, trg, ts and perhaps op"

@@ -21,7 +21,7 @@ from meander.dataflow.answers import Answers, AnswerSchema, Paths, as_dicts
 from meander.dataflow.edges import Reject, as_text, empty_text
 from meander.dataflow.sinks import parquet
 from meander.dataflow.sinks.writer import open_answers, open_rejects
-from meander.dataflow.sources.files import open_source
+from meander.dataflow.sources.reader import open_source
 from meander.errors import ArgumentError, MeanderError
 
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from meander.dataflow.edges import MAX_TIME, Edges, Reason, Reject, edge_line
-from meander.dataflow.sources.files import is_live, open_source
+from meander.dataflow.sources.reader import is_live, open_source
 from meander.dataflow.tabular import from_arrow, from_table, from_tuples
 from meander.errors import ArgumentError, InputError, MeanderError
 

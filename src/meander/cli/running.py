@@ -155,7 +155,7 @@ def run_in_process(request: Request) -> None:
     from meander.dataflow.ingest import Jump
     from meander.dataflow.runner import run_local
     from meander.dataflow.sinks.writer import open_answers, open_rejects
-    from meander.dataflow.sources.files import is_live, open_source
+    from meander.dataflow.sources.reader import is_live, open_source
     from meander.dataflow.tally import Tally, jump_message
 
     for name, path in request.streams.items():
@@ -226,7 +226,7 @@ def run_in_process(request: Request) -> None:
 
 
 def _progress(request: Request, *, bounded: bool) -> Progress:
-    from meander.dataflow.sources.files import input_size
+    from meander.dataflow.sources.reader import input_size
 
     return Progress(
         input_size(request.streams.values()) if bounded else None,

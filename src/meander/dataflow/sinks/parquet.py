@@ -153,8 +153,9 @@ class ParquetFolder(Sink[Iterable[pa.Table]]):
             self._names = table.schema.names
         elif self._names != table.schema.names:
             columns, before = ", ".join(table.schema.names), ", ".join(self._names)
+            output = self.shown or self.path
             raise ArgumentError(
-                f"{self.shown or self.path} cannot hold answers with the columns {columns} beside those with {before}",
+                f"{output} cannot hold answers with the columns {columns} beside those with {before}",
                 hint="a .jsonl file can",
             )
         return table

@@ -11,12 +11,10 @@ from meander.dataflow.edges import shown
 from meander.dataflow.sources.text import Block, Parser, TextFormat, TextReader, first_line
 from meander.dataflow.tabular import EDGE_FIELDS, REQUIRED_FIELDS
 from meander.errors import InputError
-from meander.kernels.parsing import LABEL, OP, SRC, TIME, TRG, Rows, judge_rows, split_csv
+from meander.kernels.parsing import ABSENT, LABEL, OP, SRC, TIME, TRG, Rows, judge_rows, split_csv
 
 SPAN_ROWS = {"src": SRC, "label": LABEL, "trg": TRG, "ts": TIME, "op": OP}
 """For each field of an edge its row of `Rows.start` and `Rows.end`."""
-
-UNUSED = -1
 
 
 class CsvFormat(TextFormat):
@@ -46,7 +44,7 @@ def csv_parser(path: Path, header: bytes) -> Parser:
     doubled = [name for name in EDGE_FIELDS if names.count(name) > 1]
     if doubled:
         raise InputError(f"the header of {path} has more than one column {doubled[0]}")
-    span_rows = np.array([SPAN_ROWS.get(name, UNUSED) for name in names], np.int64)
+    span_rows = np.array([SPAN_ROWS.get(name, ABSENT) for name in names], np.int64)
 
     def parse(block: Block, at: int, rows: Rows) -> tuple[int, int]:
         at, count, block.tail = split_csv(

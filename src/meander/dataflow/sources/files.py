@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from meander.dataflow.files import Meter, local_path
-from meander.dataflow.sources.registry import (
-    ENDINGS,
-    check_local_source,
-    checked_ending,
-    file_format,
-    open_url,
-)
+from meander.dataflow.files import local_path
+from meander.dataflow.sources.registry import ENDINGS, check_local_source, checked_ending, file_format
 from meander.dataflow.sources.source import ReadOptions, Source
 from meander.dataflow.tabular import Chunk
 from meander.errors import ArgumentError, InputError
@@ -34,25 +28,12 @@ class FileSource(Source):
             if end is not None:
                 meter.bytes = end
 
+    def is_live(self) -> bool:
+        return not all(path.is_file() for path in input_files(self.url))
 
-def open_source(
-    url: str,
-    *,
-    stream: str = "",
-    batch_rows: int = 65536,
-    time_unit: str = "s",
-    meter: Meter | None = None,
-) -> Iterator[Chunk]:
-    """The edges of a stream in chunks of at most `batch_rows`, each with the rejects met on the way.
-
-    `meter` receives how much of the files has been read (of files, not of pipes). Errors that `Source.check` finds
-    are raised at once, others while reading.
-    """
-    check_local_source(url)
-    options = ReadOptions(stream, max(1, batch_rows), time_unit, meter or Meter())
-    source = open_url(url)
-    source.check()
-    return source.chunks(options)
+    def size(self) -> int | None:
+        files = input_files(self.url)
+        return sum(path.stat().st_size for path in files) if all(path.is_file() for path in files) else None
 
 
 def input_files(path: str, *, follow: bool = False) -> list[Path]:
@@ -82,16 +63,3 @@ def input_files(path: str, *, follow: bool = False) -> list[Path]:
 
 def _visible(folder: Path) -> Iterator[Path]:
     return (entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))
-
-
-def input_size(paths: Iterable[str]) -> int | None:
-    """The size of all files of these paths in bytes; None if there is nothing to count, or a pipe among them."""
-    files = [file for path in paths for file in input_files(path)]
-    if not all(file.is_file() for file in files):
-        return None
-    return sum(file.stat().st_size for file in files) or None
-
-
-def is_live(path: str) -> bool:
-    """Whether a program may still be writing what a `--stream` path names, so that a reader has to wait for it."""
-    return not all(file.is_file() for file in input_files(path))

@@ -58,6 +58,11 @@ def needs_spark(url: str | PathLike[str]) -> bool:
     return bool(SOURCES[source_key(url)].spark_only)
 
 
+def is_path(url: str | PathLike[str]) -> bool:
+    """Whether this is a path of the file system, and not a URL."""
+    return source_key(url) == PATH
+
+
 def open_url(url: str) -> Source:
     """The source that a path or URL names; nothing is read yet."""
     source: Source = SOURCES[source_key(url)].load()(url)
@@ -82,6 +87,11 @@ def file_format(path: Path) -> FileFormat:
     """The format of a file, by its ending."""
     implementation: type[FileFormat] = FORMATS[format_ending(path.name)].entry.load()
     return implementation()
+
+
+def is_splittable(path: Path) -> bool:
+    """Whether a file is lines of text, so that a part of it can be read by itself."""
+    return path.suffix != ".gz" and FORMATS[format_ending(path.name)].is_text
 
 
 def checked_ending(path: Path) -> Path:

@@ -49,6 +49,14 @@ class Source(ABC):
         """The edges in chunks of at most `batch_rows`."""
         raise NotImplementedError
 
+    def is_live(self) -> bool:
+        """Whether a program may still be writing to the source, so that a reader has to wait for it."""
+        return True
+
+    def size(self) -> int | None:
+        """The number of bytes that will be read, to show progress; None if it is not known."""
+        return None
+
     def records(self, spark: Any) -> Any:
         """A streaming DataFrame with one column of bytes, each an edge as JSON or with tabs between its fields."""
         raise NotImplementedError
