@@ -36,7 +36,7 @@ def answers(first, rows):
 
 def encoded(sizes, job):
     """The rows that answers of these sizes become, one after the other."""
-    encoder = Encoder(job)
+    encoder = Encoder(job.formats, job.spool)
     outputs = [
         one
         for at, rows in enumerate(sizes)
@@ -87,7 +87,7 @@ def test_answers_that_no_sink_waits_for_are_not_set_aside(tmp_path):
 def test_a_few_answers_with_long_paths_are_large(tmp_path):
     edges = as_text([f"v{number}" for number in range(MANY)])
     path = Paths(np.array([0, MANY]), edges, edges, edges, np.ones(1, np.bool_))
-    encoder = Encoder(replace(job(tmp_path), paths=True))
+    encoder = Encoder({"q": Encoding.LINES}, str(tmp_path))
     rows = [*encoder.put(PLAN.results[0], answers(0, 1)._replace(path=path)), *encoder.rest()]
     assert [row.kind for row in rows] == [SPOOLED]
 

@@ -112,7 +112,7 @@ def step(
     derived: dict[str, list[Answers]] = {}
     frontier: int | None = None
     in_dataflow = 0.0
-    encoder = Encoder(job)
+    encoder = Encoder(job.formats, job.spool)
     parts = take_up(job, cell, rows, counts) if job.stage else take_in(job, head, live.ingest, rows, counts)
     for part in parts:
         if not isinstance(part, Released):

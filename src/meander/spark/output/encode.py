@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from meander.dataflow.answers import INTEGERS, STRINGS, Answers, as_table
 from meander.dataflow.sinks.jsonl import jsonl_blocks
 from meander.dataflow.sinks.sink import Encoding
 from meander.physical.plan import Result
-from meander.spark.cells import Job, Output
+from meander.spark.cells import Output
 from meander.spark.chunks import ANSWERS, SPOOLED
 from meander.spark.spool import set_aside
 
@@ -60,10 +60,14 @@ def decode_table(data: bytes | memoryview | Path) -> pa.Table:
 
 
 class Encoder:
-    """Encodes answers into output rows of a cell, in the order in which they come."""
+    """Encodes answers into output rows of a cell, in the order in which they come.
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
+    `encodings` has that of each query, by name; `spool` is the folder of large answers, or "".
+    """
+
+    def __init__(self, encodings: Mapping[str, str], spool: str) -> None:
+        self.encodings = encodings
+        self.spool = spool
         self.waiting: deque[Future[Output]] = deque()
 
     def put(self, result: Result, answers: Answers) -> Iterator[Output]:
@@ -83,10 +87,10 @@ class Encoder:
 
     def encode(self, result: Result, answers: Answers) -> Output:
         """The answers as one row; if they are many and go to a sink of the driver, the row names a file."""
-        encoding = self.job.formats.get(result.query)
+        encoding = self.encodings.get(result.query)
         blocks = encode_answers(answers, Encoding(encoding or Encoding.TABLES))
-        if self.job.spool and is_large(answers) and encoding in (Encoding.LINES, Encoding.TABLES):
-            name = set_aside(blocks, self.job.spool)
+        if self.spool and is_large(answers) and encoding in (Encoding.LINES, Encoding.TABLES):
+            name = set_aside(blocks, self.spool)
             return Output(SPOOLED, result.query, result.head, answers.rows, name)
         data = b"".join(bytes(block) for block in blocks)
         return Output(ANSWERS, result.query, result.head, answers.rows, data)
