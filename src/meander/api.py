@@ -15,11 +15,10 @@ import pyarrow as pa
 from meander.algebra.printing import notation
 from meander.dataflow.answers import as_dicts
 from meander.dataflow.edges import Reject
-from meander.dataflow.files import is_live
 from meander.dataflow.ingest import Jump
 from meander.dataflow.runner import run_local
-from meander.dataflow.sinks import open_rejects
-from meander.dataflow.sources import open_source
+from meander.dataflow.sinks.writer import open_rejects
+from meander.dataflow.sources.reader import is_live, open_source
 from meander.dataflow.tabular import Chunk, from_table, from_tuples
 from meander.dataflow.tally import jump_message
 from meander.engine import compile_query, open_dataflow, physical_plan

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from meander.errors import InputError, StateError
 from meander.spark import fingerprints
 from meander.spark import ledger as ledgers
+from meander.spark.input.files import split
 from meander.spark.ledger import LOOK_AGAIN, WHOLE, Ledger
 from meander.spark.reading import read_segment
-from meander.spark.sources import split
 
 
 class Clock:

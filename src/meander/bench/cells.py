@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from meander.bench.data import Graph, load
 from meander.bench.workloads import STREAM, Workload
+from meander.dataflow.sinks.sink import Encoding
 from meander.dataflow.tabular import from_arrow
 from meander.engine import compile_query, staged_plan
 from meander.options import RunOptions
@@ -26,7 +27,6 @@ from meander.spark.advance import LIVE
 from meander.spark.cells import stage_jobs
 from meander.spark.chunks import CLOSED, EDGES, FIGURES, TICK, Chunk, cell_keys
 from meander.spark.codec import encode_edges
-from meander.spark.formats import ARROW_STRINGS
 from meander.spark.rehearsal import Memory, Place, rehearse
 
 PREFIX = 30_000
@@ -85,7 +85,7 @@ def rehearse_workload(workload: Workload, graph: Graph, text: str, cells: int, p
     options = RunOptions(cells=cells, path_operator=path_operator)
     staged = staged_plan([compile_query(text, options, name="q")], options)
     jobs = stage_jobs(
-        staged, cell_keys(cells, cells), run="rehearsal", formats={"q": ARROW_STRINGS}, handover=False
+        staged, cell_keys(cells, cells), run="rehearsal", formats={"q": Encoding.STRING_FRAME}, handover=False
     )
     stores = {(job.stage, key): Memory() for job in jobs for key in job.cells}
     LIVE.clear()

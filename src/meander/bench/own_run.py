@@ -34,7 +34,7 @@ from meander.bench.workloads import STREAM
 from meander.dataflow.answers import Answers, as_column
 from meander.dataflow.edges import Edges, concat_edges
 from meander.dataflow.runner import run_local
-from meander.dataflow.sources import open_source
+from meander.dataflow.sources.reader import open_source
 from meander.dataflow.tabular import Chunk
 from meander.engine import compile_query, open_dataflow, physical_plan
 from meander.errors import MeanderError

@@ -163,7 +163,10 @@ def run(
     out: Annotated[
         str,
         typer.Option(
-            "--out", metavar="PATH", help="Where answers go: a .jsonl or .parquet file, a folder, or -."
+            "--out",
+            metavar="PATH",
+            help="Where answers go: .jsonl, .parquet, a folder, -, or on Spark kafka://host:port/topic or "
+            "format:NAME?OPTION=VALUE&…",
         ),
     ],
     runner: RunnerOption = "spark",

@@ -7,13 +7,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from meander.cli.terminal import print_warning
+from meander.dataflow.answers import AnswerSchema
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
-from meander.dataflow.files import Meter, is_kafka, is_live
+from meander.dataflow.files import Meter
 from meander.dataflow.ingest import Jump
 from meander.dataflow.runner import run_local
-from meander.dataflow.sinks import open_rejects, open_sink
-from meander.dataflow.sources import open_source
+from meander.dataflow.sinks.writer import open_answers, open_rejects
+from meander.dataflow.sources.reader import is_live, open_source
+from meander.dataflow.sources.registry import needs_spark
 from meander.dataflow.tally import Tally, jump_message
 from meander.engine import open_dataflow, physical_plan
 from meander.errors import ArgumentError
@@ -30,7 +32,7 @@ class LocalRun:
 
     def __init__(self, request: Request) -> None:
         for name, path in request.streams.items():
-            if is_kafka(path):
+            if needs_spark(path):
                 raise ArgumentError(f"{name} comes from Kafka", hint="Kafka needs --runner spark")
         options = request.options
         self.request = request
@@ -71,8 +73,10 @@ class LocalRun:
             # Rejects first: an error of theirs is then raised before the file of answers is created.
             rejects = open_files.enter_context(open_rejects(request.rejects)) if request.rejects else None
             sink = open_files.enter_context(
-                open_sink(
-                    request.out, (self._plan.results[0].arity, options.paths), overwrite=request.overwrite
+                open_answers(
+                    request.out,
+                    AnswerSchema(self._plan.results[0].arity, options.paths),
+                    overwrite=request.overwrite,
                 )
             )
 

@@ -34,7 +34,9 @@ class Request:
 
     @property
     def is_bounded(self) -> bool:
-        return not self.follow and not any(path.startswith("kafka://") for path in self.streams.values())
+        from meander.dataflow.sources.registry import needs_spark
+
+        return not self.follow and not any(map(needs_spark, self.streams.values()))
 
 
 class Run(Protocol):
@@ -145,15 +147,14 @@ START: Mapping[str, Callable[[Request, CompilationNotice], Run]] = {
 
 def _check_paths(request: Request) -> None:
     """Refuse paths that cannot be read or written, before Spark takes its time to start."""
-    from meander.dataflow.files import is_kafka, local_path
-    from meander.dataflow.sinks import check_rejects
-    from meander.dataflow.sources import check_source
+    from meander.dataflow.files import local_path
+    from meander.dataflow.sinks.registry import check_rejects, sink_key
+    from meander.dataflow.sources.registry import needs_spark, open_url
 
     for path in request.streams.values():
-        if not is_kafka(path):
-            check_source(path, follow=request.follow)
-    if not is_kafka(request.out):
-        local_path(request.out, "answers")
+        if not needs_spark(path):
+            open_url(path).check(follow=request.follow)
+    sink_key(request.out)
     if request.rejects is not None:
         check_rejects(request.rejects)
     if request.metrics is not None:
@@ -163,7 +164,7 @@ def _check_paths(request: Request) -> None:
 
 
 def _progress(request: Request) -> Progress:
-    from meander.dataflow.files import input_size
+    from meander.dataflow.sources.reader import input_size
 
     return Progress(
         input_size(request.streams.values()) if request.is_bounded else None,
@@ -172,7 +173,7 @@ def _progress(request: Request) -> Progress:
 
 
 def _note_extra_columns(request: Request) -> None:
-    from meander.dataflow.columns import extra_columns
+    from meander.dataflow.sources.columns import extra_columns
 
     for path in request.streams.values():
         for file, names in extra_columns(path):

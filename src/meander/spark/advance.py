@@ -30,10 +30,10 @@ from meander.spark.arriving import Released, take_in, take_up
 from meander.spark.cells import CellStore, Job, Output, damaged_state
 from meander.spark.chunks import FIGURES, FULL, Chunk, Parcel
 from meander.spark.codec import decode_edges, encode_edges
-from meander.spark.encoding import Encoder
 from meander.spark.exchange import Sent, derived_edges, send, tell_frontier
 from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
 from meander.spark.instants import note_part, parts_of
+from meander.spark.output.encode import Encoder
 from meander.spark.retelling import rebuilt
 from meander.spark.shares import own_answers, with_shares
 from meander.spark.state import Head, Piece, pack_arrays, read_snapshot, unpack_arrays, write_snapshot
@@ -112,7 +112,7 @@ def step(
     derived: dict[str, list[Answers]] = {}
     frontier: int | None = None
     in_dataflow = 0.0
-    encoder = Encoder(job)
+    encoder = Encoder(job.formats, job.spool)
     parts = take_up(job, cell, rows, counts) if job.stage else take_in(job, head, live.ingest, rows, counts)
     for part in parts:
         if not isinstance(part, Released):

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from meander.dataflow.edges import Edges, Reason, Reject, empty_edges
 from meander.dataflow.files import open_file
-from meander.dataflow.sources import TextReader, open_source
+from meander.dataflow.sources.reader import open_source
+from meander.dataflow.sources.text import TextReader
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
 from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, READ, REJECTS, SEGMENTS, Chunk

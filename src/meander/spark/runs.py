@@ -12,12 +12,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -30,94 +28,23 @@ from pyspark.sql.streaming.query import StreamingQueryManager
 from meander import errors
 from meander.dataflow.edges import INFINITY, Reject
 from meander.dataflow.ingest import Jump
-from meander.dataflow.sinks import unwritable, writing
+from meander.dataflow.sinks.sink import Encoding, Sink
+from meander.dataflow.sinks.write_errors import unwritable, writing
+from meander.dataflow.sinks.writer import reject_lines
 from meander.dataflow.tally import Tally, jump_message
 from meander.errors import ArgumentError, InputError, MeanderError
 from meander.spark.cells import Job
 from meander.spark.chunks import ANSWERS, CHANGED, ERROR, FIGURES, FULL, JUMP, REJECTS, SPOOLED
-from meander.spark.codec import reject_reasons
+from meander.spark.codec import decode_rejects, reject_reasons
 from meander.spark.failures import java_may_have_ended, translate_error
-from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
 from meander.spark.notes import START_OVER, read_note, write_note
-from meander.spark.sinks import Rejects, Sink
+from meander.spark.output.dataframes import DataFrameSink, answers_of_query
+from meander.spark.output.encode import decode_table
 from meander.spark.spool import contents, empty_spool
 
 KEPT = 100
 DAMAGE = "damage.json"
-
-
-@dataclass
-class SparkSink:
-    """A sink that Spark writes: a function of (DataFrame, batch number), or a format with its options."""
-
-    take: Callable[[DataFrame, int], Any]
-    arity: int
-    paths: bool
-    integers: bool
-
-    @property
-    def how(self) -> str:
-        return ARROW_INTEGERS if self.integers else ARROW_STRINGS
-
-    @staticmethod
-    def of(given: Any, arity: int, *, paths: bool, integers: bool) -> SparkSink:
-        if callable(given):
-            take = given
-        elif isinstance(given, Mapping) and "format" in given:
-            take = format_writer(dict(given))
-        elif isinstance(given, str) and given.startswith("kafka://"):
-            from meander.spark.kafka import kafka_writer
-
-            take = kafka_writer(given)
-        else:
-            raise ArgumentError(
-                f"{given!r} is no sink\nhint: a path, a function of (DataFrame, batch number), or "
-                '{"format": …, …} with Spark\'s options'
-            )
-        return SparkSink(take, arity, paths, integers)
-
-    def write(self, outputs: DataFrame, query: str, batch: int) -> None:
-        chosen = outputs.where((F.col("kind") == ANSWERS) & (F.col("query") == query)).select("data")
-        schema = spark_schema(self.arity, paths=self.paths, integers=self.integers)
-
-        def rows(batches: Any) -> Any:
-            for one in batches:
-                for data in one.column("data"):
-                    yield from decode_table(data.as_py()).cast(schema).to_batches()
-
-        kind = answer_type(self.arity, paths=self.paths, integers=self.integers)
-        self.take(chosen.mapInArrow(rows, kind), batch)
-
-
-def format_writer(options: dict[str, Any]) -> Callable[[DataFrame, int], None]:
-    kind = options.pop("format")
-
-    def take(frame: DataFrame, batch: int) -> None:
-        writer = frame.write.format(kind).mode("append")
-        for name, value in options.items():
-            writer = writer.option(name, value)
-        writer.save()
-
-    return take
-
-
-def check_format(spark: SparkSession, kind: str) -> None:
-    """Refuse a format that this Spark does not know."""
-    try:
-        spark.read.format(kind).load()
-    except Exception as error:  # Spark has no class of its own for this one.
-        if "DATA_SOURCE_NOT_FOUND" not in str(error):
-            return  # It is known, and misses what only reading needs.
-        if kind.lower() == "delta":
-            raise ArgumentError(
-                f"Spark has no Delta: its package is not there, or not made for Spark {spark.version}",
-                hint="start Spark with --packages io.delta:delta-spark_2.13:VERSION and Delta's two settings; "
-                "delta-spark up to 4.4 is for Spark up to 4.2",
-            ) from None
-        raise ArgumentError(
-            f"Spark does not know the format {kind}", hint="start Spark with the --packages that bring it"
-        ) from None
 
 
 class Run:
@@ -129,8 +56,8 @@ class Run:
         job: Job,
         frame: DataFrame,
         checkpoint: Path,
-        sinks: Mapping[str, Sink | SparkSink],
-        rejects: Rejects | None,
+        sinks: Mapping[str, Sink[Any]],
+        rejects: Sink[Any] | None,
         metrics: str | None,
         *,
         follow: bool,
@@ -212,8 +139,7 @@ class Run:
             if self._error is not None:
                 raise self._error
             for sink in self.sinks.values():
-                if not isinstance(sink, SparkSink):
-                    sink.finish()
+                sink.finish()
             if self.rejects is not None:
                 self.rejects.finish()
         if self._metrics is not None and self._metrics.error is not None:
@@ -280,8 +206,8 @@ class Run:
 
     def _write(self, outputs: DataFrame, batch: int) -> None:
         begun = time.perf_counter()
-        by_spark = {name: sink for name, sink in self.sinks.items() if isinstance(sink, SparkSink)}
-        if by_spark:
+        frame_sinks = {name: sink for name, sink in self.sinks.items() if isinstance(sink, DataFrameSink)}
+        if frame_sinks:
             outputs = outputs.persist()
         rows = outputs.collect()
         full = [json.loads(row.data) for row in rows if row.kind == FULL]
@@ -289,18 +215,22 @@ class Run:
             kind = getattr(errors, full[0]["error"])
             raise kind(full[0]["message"], hint=full[0]["hint"])
         try:
-            for name, by_format in by_spark.items():
-                by_format.write(outputs, name, batch)
+            for name, frame_sink in frame_sinks.items():
+                frame_sink.write(batch, answers_of_query(outputs, name, frame_sink.schema))
         finally:
-            if by_spark:
+            if frame_sinks:
                 outputs.unpersist()
         for name, sink in self.sinks.items():
-            if not isinstance(sink, SparkSink):
-                answers = [row for row in rows if row.kind in (ANSWERS, SPOOLED) and row.query == name]
-                with contents(answers) as parts:
-                    sink.write(batch, parts)
+            if name in frame_sinks:
+                continue
+            answers = [row for row in rows if row.kind in (ANSWERS, SPOOLED) and row.query == name]
+            with contents(answers) as blocks:
+                sink.write(batch, blocks if sink.encoding == Encoding.LINES else map(decode_table, blocks))
+            if sink.done:
+                raise BrokenPipeError  # nobody reads the answers any more
         if self.rejects is not None:
-            self.rejects.write(batch, [bytes(row.data) for row in rows if row.kind == REJECTS])
+            encoded = [bytes(row.data) for row in rows if row.kind == REJECTS]
+            self.rejects.write(batch, [reject_lines(decode_rejects(data)) for data in encoded])
         for row in rows:
             if row.kind == REJECTS:
                 for first, count in reject_reasons(bytes(row.data)):

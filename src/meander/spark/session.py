@@ -14,24 +14,24 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from meander.dataflow.answers import answer_schema
-from meander.dataflow.files import is_kafka, local_path
-from meander.dataflow.sinks import check_rejects
-from meander.dataflow.sources import check_source
+from meander.dataflow.answers import INTEGERS, STRINGS, AnswerSchema
+from meander.dataflow.files import local_path
+from meander.dataflow.sinks.registry import check_rejects, open_sink, sink_class
+from meander.dataflow.sinks.sink import Sink, SinkContext
+from meander.dataflow.sources.registry import needs_spark, open_url
 from meander.engine import compile_query
-from meander.errors import ArgumentError, InputError, OutputError, StateError
+from meander.errors import ArgumentError, StateError
 from meander.explain import explain
 from meander.options import RunOptions
 from meander.physical.plan import PhysicalPlan
@@ -51,22 +51,16 @@ from meander.spark.checkpoint import (
 )
 from meander.spark.chunks import ANSWERS, CHUNK_TYPE, RESULT_TYPE, cell_keys
 from meander.spark.failures import translated
-from meander.spark.formats import (
-    ARROW_INTEGERS,
-    ARROW_STRINGS,
-    answer_type,
-    decode_table,
-    spark_schema,
-)
-from meander.spark.kafka import check_broker, connector_settings, kafka_frame
+from meander.spark.input.dataframes import chunk_frame, edge_columns, record_frame
+from meander.spark.input.files import Intake, edge_frame
 from meander.spark.ledger import Ledger
 from meander.spark.locking import CheckpointLock
 from meander.spark.notes import missing_part
+from meander.spark.output.dataframes import answer_frame, frame_encoding
+from meander.spark.output.journal import CheckpointJournal
 from meander.spark.pools import Pool
-from meander.spark.runs import Run, SparkSink, check_damage, check_format
+from meander.spark.runs import Run, check_damage
 from meander.spark.settings import PARTITIONS, local_spark, prepare_session, refuse_connect
-from meander.spark.sinks import Record, Rejects, Sink, open_sink
-from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
 from meander.syntax import parse
 from meander.syntax.durations import parse_duration, parse_max_jump, parse_size
 from meander.syntax.query import RegularQuery
@@ -98,7 +92,7 @@ class Source:
     @property
     def by_spark(self) -> bool:
         """Whether Spark reads it: files, and what does not grow, are read by Meander."""
-        return is_kafka(self.place) or (self.frame is not None and self.frame.isStreaming)
+        return needs_spark(self.place) or (self.frame is not None and self.frame.isStreaming)
 
     @property
     def has_integers(self) -> bool:
@@ -173,15 +167,19 @@ class Session:
         self.sources: dict[str, Source] = {}
         self.queries: dict[str, Query] = {}
         self.runs: list[Run] = []
-        self._sinks: list[str] = []
+        self._sinks: list[Any] = []
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session; a local one is started when it is first needed, with Kafka where a stream or sink is."""
+        """The Spark session; a local one is started when it is first needed, set up for the streams and sinks."""
         if self._spark is None:
-            places = [*(source.place for source in self.sources.values()), *self._sinks]
-            kafka = any(is_kafka(place) for place in places)
-            self._spark = local_spark(**(connector_settings() if kafka else {}))
+            settings: dict[str, str] = {}
+            for source in self.sources.values():
+                if needs_spark(source.place):
+                    settings |= open_url(source.place).spark_settings()
+            for sink in self._sinks:
+                settings |= sink_class(sink).spark_settings(sink)
+            self._spark = local_spark(**settings)
             prepare_session(self._spark)
         return self._spark
 
@@ -204,7 +202,7 @@ class Session:
             )
         if isinstance(source, str | PathLike):
             place = fspath(source)
-            if not is_kafka(place):
+            if not needs_spark(place):
                 local_path(place, "stream")
             self.sources[name] = Source(place=place)
         else:
@@ -254,8 +252,8 @@ class Session:
     ) -> Run:
         """Answer all registered queries (or those named in `queries`) in one pass over the streams.
 
-        A sink is a path as for `--out`, a function that gets a DataFrame of answers and the batch's number, or a
-        function's place taken by a dict of Spark's `format` and its options. With `follow`, files and folders
+        A sink is what `--out` can name, a function that gets a DataFrame of answers and the batch's number, or a dict
+        of Spark's `format` and its options. With `follow`, files and folders
         are watched for more; without, the run ends when they have been read, and everything held is released.
 
         With the checkpoint of an earlier run, that run goes on. Queries may have been added (they are answered from
@@ -272,10 +270,10 @@ class Session:
                 f"a sink is for {unknown[0]}, and no query has that name: there are {', '.join(self.queries)}"
             )
         asked = Options(**options)
-        places = [str(sink) for sink in (sinks or {}).values()]
-        self._sinks += places
+        targets = [target for target in (sinks or {}).values() if target is not None]
         staged = self._staged(chosen, asked)
-        self._check_places(staged.streams, places, follow)
+        self._check_urls(staged.streams, targets, follow)
+        self._sinks += targets
         if metrics is not None:
             local_path(metrics, "metrics")
         if rejects is not None:
@@ -318,29 +316,38 @@ class Session:
             self._check_inputs(own, staged.streams)
             known = noted_sinks(own)
 
-            def record(name: str) -> Record:
-                return Record(own / "sinks" / f"{name}.json", name in known, overwrite, held)
+            def opened(name: str, target: Any, schema: AnswerSchema) -> Sink[Any]:
+                journal = CheckpointJournal(
+                    own / "sinks" / f"{name}.json", expected=name in known, overwrite=overwrite, locks=held
+                )
+                context = SinkContext(schema, journal, bounded=not follow, spark=lambda: self.spark)
+                sink = open_sink(target, context)
+                held.callback(sink.close)
+                return sink
 
             (own / "sinks").mkdir(exist_ok=True)
-            opened: dict[str, Sink | SparkSink] = {}
-            for query in chosen:
-                given = sinks.get(query.name)
-                if given is None:
-                    continue
-                opened[query.name] = self._sink(query, given, record(query.name), physical, asked, follow)
-            reject_sink = None
-            if rejects is not None:
-                lines = open_sink(str(rejects), record(REJECTS), bounded=not follow, empty=pa.schema([]))
-                reject_sink = Rejects(lines)
-            formats = {name: sink.how for name, sink in opened.items()}
+            answer_sinks = {
+                query.name: opened(query.name, sinks[query.name], self._schema(query, physical, asked))
+                for query in chosen
+                if sinks.get(query.name) is not None
+            }
+            reject_sink = None if rejects is None else opened(REJECTS, rejects, AnswerSchema())
+            formats = {name: sink.encoding for name, sink in answer_sinks.items()}
             job, frame = self._pipeline(run_id, staged, asked, formats, own, follow)
             # Everything has been checked: only now is an output emptied that is to be replaced.
-            for sink in (*opened.values(), *([reject_sink] if reject_sink is not None else [])):
-                if not isinstance(sink, SparkSink):
-                    sink.begin()
+            for sink in (*answer_sinks.values(), *([reject_sink] if reject_sink is not None else [])):
+                sink.begin()
             note_queries(own, meaning, run_id, [one.stem for one in (own / "sinks").glob("*.json")])
             run = Run(
-                self.spark, job, frame, place, opened, reject_sink, metrics, follow=follow, trigger=trigger
+                self.spark,
+                job,
+                frame,
+                place,
+                answer_sinks,
+                reject_sink,
+                metrics,
+                follow=follow,
+                trigger=trigger,
             )
             run.held = held.pop_all()
         try:
@@ -353,17 +360,13 @@ class Session:
         self.runs.append(run)
         return run
 
-    def _check_places(self, streams: Sequence[str], sinks: Sequence[str], follow: bool) -> None:
+    def _check_urls(self, streams: Sequence[str], sinks: Sequence[Any], follow: bool) -> None:
         """Refuse what cannot be read or reached, before Spark starts and before any output is opened."""
         for name in streams:
-            place = self.sources[name].place if name in self.sources else ""
-            if is_kafka(place):
-                check_broker(place, InputError)
-            elif place:
-                check_source(place, follow=follow)
-        for place in sinks:
-            if is_kafka(place):
-                check_broker(place, OutputError)
+            if name in self.sources and self.sources[name].place:
+                open_url(self.sources[name].place).check(follow=follow)
+        for target in sinks:
+            sink_class(target).check(target)
 
     def _check_inputs(self, own: Path, streams: tuple[str, ...]) -> None:
         """Refuse files that have changed since they were read.
@@ -424,24 +427,11 @@ class Session:
         ]
         return build_stages(plans, options.cells, path_operator=options.path_operator, paths=options.paths)
 
-    def _sink(
-        self,
-        query: Query,
-        given: Any,
-        record: Record,
-        physical: PhysicalPlan,
-        options: Options,
-        follow: bool,
-    ) -> Sink | SparkSink:
-        results = [one for one in physical.results if one.query == query.name]
-        arity = results[0].arity
-        if isinstance(given, str | Path) and not is_kafka(str(given)):
-            empty = answer_schema(arity, paths=options.paths)
-            return open_sink(str(given), record, bounded=not follow, empty=empty)
-        if isinstance(given, Mapping) and "format" in given:
-            check_format(self.spark, str(given["format"]))
-        integers = self._has_integers(query)
-        return SparkSink.of(given, arity, paths=options.paths, integers=integers)
+    def _schema(self, query: Query, physical: PhysicalPlan, options: Options) -> AnswerSchema:
+        """The shape of a query's answers."""
+        arity = next(result.arity for result in physical.results if result.query == query.name)
+        vertex = INTEGERS if self._has_integers(query) else STRINGS
+        return AnswerSchema(arity, options.paths, vertex)
 
     def _has_integers(self, query: Query) -> bool:
         return all(self.sources[name].has_integers for name in query.streams if name in self.sources)
@@ -480,7 +470,7 @@ class Session:
         intake = Intake(
             ledger=str(own / "ledger"),
             streams=streams,
-            places={name: one.place for name, one in sources.items() if name not in others},
+            paths={name: one.place for name, one in sources.items() if name not in others},
             cell=cells[0],
             bounded=tuple(bounded),
             batch_rows=options.batch_rows or BATCH_ROWS,
@@ -529,8 +519,8 @@ class Session:
         A static DataFrame is written out in order of time, and read as files that do not grow.
         """
         source = self.sources[name]
-        if is_kafka(source.place):
-            return Source(frame=kafka_frame(self.spark, source.place), records=True)
+        if needs_spark(source.place):
+            return Source(frame=open_url(source.place).records(self.spark), records=True)
         if source.frame is None or source.frame.isStreaming:
             return source
         folder = own / "static" / name
@@ -556,9 +546,9 @@ class Session:
             raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
         staged = self._staged([query], options)
         wanted = next(one for one in staged.last.results if result in (None, one.head))
-        integers = self._has_integers(query)
-        formats = {query.name: ARROW_INTEGERS if integers else ARROW_STRINGS}
-        self._check_places(staged.streams, (), True)
+        schema = AnswerSchema(wanted.arity, options.paths, INTEGERS if self._has_integers(query) else STRINGS)
+        formats = {query.name: frame_encoding(schema)}
+        self._check_urls(staged.streams, (), True)
         own = (
             local_path(folder, "checkpoint")
             if folder is not None
@@ -568,17 +558,4 @@ class Session:
             FRAME_LOCKS[own.resolve()] = CheckpointLock(own, own)
         with translated(own):
             _, frame = self._pipeline(uuid.uuid4().hex, staged, options, formats, own, True)
-        chosen = frame.where((F.col("kind") == ANSWERS) & (F.col("head") == wanted.head)).select("data")
-        return unpack(chosen, wanted.arity, paths=options.paths, integers=integers)
-
-
-def unpack(chunks: DataFrame, arity: int, *, paths: bool, integers: bool) -> DataFrame:
-    """Chunks of answers as rows of answers."""
-    schema = spark_schema(arity, paths=paths, integers=integers)
-
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for data in batch.column("data"):
-                yield from decode_table(data.as_py()).cast(schema).to_batches()
-
-    return chunks.mapInArrow(rows, answer_type(arity, paths=paths, integers=integers))
+        return answer_frame(frame.where((F.col("kind") == ANSWERS) & (F.col("head") == wanted.head)), schema)

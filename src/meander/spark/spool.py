@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pyspark.sql import Row
 
+from meander.dataflow.sinks.sink import Block
 from meander.spark.chunks import SPOOLED
-from meander.spark.formats import Part
 
 
 def set_aside(blocks: Iterable[bytes | memoryview], folder: str) -> bytes:
@@ -29,9 +29,9 @@ def set_aside(blocks: Iterable[bytes | memoryview], folder: str) -> bytes:
 
 
 @contextmanager
-def contents(rows: Sequence[Row]) -> Iterator[list[Part]]:
+def contents(rows: Sequence[Row]) -> Iterator[list[Block]]:
     """What rows of answers hold, in their order; files are deleted at the end, unless something went wrong."""
-    parts: list[Part] = [
+    parts: list[Block] = [
         Path(bytes(row.data).decode()) if row.kind == SPOOLED else bytes(row.data) for row in rows
     ]
     yield parts
