@@ -54,15 +54,15 @@ def spelled(word) -> str:
 
 def accepted_words(dfa: Dfa, longest: int) -> set[str]:
     """All accepted words up to a length, by walking the transitions."""
-    found, front = set(), {("", 0)}
+    words, front = set(), {("", 0)}
     for _ in range(longest + 1):
-        found |= {word for word, state in front if state in dfa.accepting}
+        words |= {word for word, state in front if state in dfa.accepting}
         front = {
             (word + LETTERS[symbol], target)
             for word, state in front
             for symbol, target in dfa.transitions[state].items()
         }
-    return found
+    return words
 
 
 def language(expr: PathExpr, longest: int) -> set[str]:
@@ -77,19 +77,19 @@ def language(expr: PathExpr, longest: int) -> set[str]:
         case Inverse(inner):
             return {word[::-1].swapcase() for word in language(inner, longest)}
         case Then(parts):
-            found = {""}
+            words = {""}
             for part in parts:
-                found = then(found, language(part, longest))
-            return found
+                words = then(words, language(part, longest))
+            return words
         case Either(parts):
             return set().union(*(language(part, longest) for part in parts))
         case Repeat(inner, low, high):
-            once, power, found = language(inner, longest), {""}, set()
+            once, power, words = language(inner, longest), {""}, set()
             # Beyond `low + longest` copies nothing new of this length can come, unless by empty words.
             for count in range((low + longest if high is None else high) + 1):
-                found |= power if count >= low else set()
+                words |= power if count >= low else set()
                 power = then(power, once)
-            return found
+            return words
 
 
 @given(expressions, words)
@@ -121,7 +121,7 @@ def test_an_automaton_is_minimal_live_and_numbered_breadth_first(expr):
         live |= more
     assert live == set(met)
 
-    # Two states are told apart where one accepts and the other does not, or by a step to such a pair.
+    # Two states are distinguished if one accepts and the other does not, or by a step to such a pair.
     apart = {(p, q) for p, q in product(met, met) if (p in dfa.accepting) != (q in dfa.accepting)}
     while more := {
         (p, q)

@@ -197,7 +197,7 @@ def test_results_come_in_their_order_and_share_their_subplans():
     assert result_labels(two) == {"W": "W", "N": "N"}
 
 
-def test_answers_are_called_by_their_head_or_by_the_head_that_answer_hands_on():
+def test_answers_are_labeled_by_their_head_or_by_the_head_that_answer_forwards():
     assert result_labels(query(NOTIFICATION)) == {"Answer": "notify"}
     assert result_labels(query("Answer(x, y) <- a(x, y).")) == {"Answer": "Answer"}
     assert result_labels(query("N(x, y) <- a(x, y). Answer(x, y) <- N(y, x).")) == {"Answer": "Answer"}

@@ -142,7 +142,7 @@ Snapshot = dict[tuple[str, str], set[tuple[str, str]]]
 
 def make_snapshots(plan: Plan, seed: int, count: int) -> list[Snapshot]:
     """Snapshots of what a plan reads, sparse ones and dense ones. Seeded rather than drawn edge by edge, which is
-    much faster; little is lost, since a failure is told by its plan."""
+    much faster; little is lost, since a failure shows its plan."""
     random = Random(seed)
     pairs = list(product(VERTICES, repeat=2))
     return [
@@ -174,7 +174,7 @@ def _drawn(draw_one: Callable[[st.DrawFn], Plan]) -> st.SearchStrategy[Plan]:
 
 
 def wide_patterns(inner: str = "any") -> st.SearchStrategy[Plan]:
-    """Patterns that hand out any number of variables, as an Answer does."""
+    """Patterns that return any number of variables, as an Answer does."""
 
     def draw_one(draw: st.DrawFn) -> Plan:
         plan = draw_plan(draw, "pattern", inner)

@@ -3,7 +3,7 @@
 a   a|b   t.a@20   a[src=1, trg="x", loop]         a scan: labels, stream (s) and window (10), condition
 σ[src=1](PLAN)
 ∪[label](PLAN, PLAN)
-⋈[label: v0 v2](PLAN(v0, v1), PLAN(v1, v2))        what is handed out, then each input with its ends
+⋈[label: v0 v2](PLAN(v0, v1), PLAN(v1, v2))        the output, then each input with its ends
 𝒫[label: 0/1*](PLAN, PLAN)                         the expression over the inputs by number
 """
 
@@ -63,11 +63,11 @@ class _Reader:
         self.rest = " ".join(text.split())
 
     def take(self, regex: str) -> str:
-        found = re.match(r"\s*(?:" + regex + ")", self.rest)
-        if found is None:
+        match = re.match(r"\s*(?:" + regex + ")", self.rest)
+        if match is None:
             raise ValueError(f"{regex} expected at: {self.rest}")
-        self.rest = self.rest[found.end() :]
-        return found[0].strip()
+        self.rest = self.rest[match.end() :]
+        return match[0].strip()
 
     def taken(self, token: str) -> bool:
         stripped = self.rest.lstrip()
@@ -101,11 +101,11 @@ class _Reader:
         return self.scan()
 
     def plans(self) -> list[Plan]:
-        found = [self.plan()]
+        plans = [self.plan()]
         while self.taken(","):
-            found.append(self.plan())
+            plans.append(self.plan())
         self.take(r"\)")
-        return found
+        return plans
 
     def atoms(self) -> tuple[list[Plan], list[tuple[str, str]]]:
         inputs, ends = [], []

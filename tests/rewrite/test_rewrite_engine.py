@@ -66,7 +66,7 @@ def test_the_trace_says_which_law_did_what_where() -> None:
             "⋈[D: x z](σ[src=1](𝒫[P: 0+](a))(x, y), b(y, z))",
         ),
         ("σ[src=1](𝒫[P: 0/1](a, 𝒫[Q: 0*](b)))", "𝒫[P: 0/1](a[src=1], 𝒫[Q: 0*](b))"),
-        # Two closures under two names are one, and asked for the same ends they are one input.
+        # Two closures with two names are the same, and joined on the same ends they are one input.
         ("⋈[D: x y](𝒫[P: 0+](a)(x, y), 𝒫[Q: 0+](a)(x, y))", "𝒫[D: 0+](a)"),
         # What can never hold is left as it is said.
         ("σ[src=1](σ[src=2](a))", "σ[src=1](a[src=2])"),

@@ -48,8 +48,8 @@ def test_a_law_says_what_it_does(law: Law) -> None:
 def test_a_law_does_what_its_fixture_says(law: Law) -> None:
     cases = fixture_cases(law.__name__)
     for before, after in cases:
-        found = [plan_text.write(plan) for plan in law(plan_text.read(before))]
-        assert found == [plan_text.write(plan_text.read(text)) for text in after], before
+        derived = [plan_text.write(plan) for plan in law(plan_text.read(before))]
+        assert derived == [plan_text.write(plan_text.read(text)) for text in after], before
     assert any(after for _, after in cases)
 
 

@@ -24,12 +24,12 @@ def canonical(rules: str) -> Plan:
 
 
 def position(plan: Plan, wanted: str) -> int:
-    """The number of a plan, told by identity: labels of derived edges are the enumeration's own affair."""
+    """The number of a plan, by identity: the labels of derived edges are up to the enumeration."""
     identities = Identities()
     number = identities.number(read(wanted))
-    found = [i for i, other in enumerate(enumerate_plans(plan)) if identities.number(other) == number]
-    assert len(found) == 1, [write(other) for other in enumerate_plans(plan)]
-    return found[0]
+    positions = [i for i, other in enumerate(enumerate_plans(plan)) if identities.number(other) == number]
+    assert len(positions) == 1, [write(other) for other in enumerate_plans(plan)]
+    return positions[0]
 
 
 Q1 = "Answer(x, y) <- a*(x, y) as P."
@@ -52,8 +52,8 @@ ALL = (Q1, Q2, Q3, Q4, Q5, Q6, Q7)
     ],
 )
 def test_q4_has_the_plans_of_the_paper(number: int | None, wanted: str) -> None:
-    found = position(canonical(Q4), wanted)
-    assert number is None or found == number
+    actual = position(canonical(Q4), wanted)
+    assert number is None or actual == number
 
 
 B, C = "𝒫[b+: 0+](b)", "𝒫[c+: 0+](c)"
@@ -110,13 +110,13 @@ def test_a_closure_with_the_empty_word_is_not_unnested_over_other_end_points() -
 @pytest.mark.parametrize("rules", ALL)
 def test_plans_are_numbered_from_the_canonical_one_and_always_alike(rules: str) -> None:
     plan = canonical(rules)
-    found = enumerate_plans(plan)
-    assert found[0] == plan
-    assert found == enumerate_plans(canonical(rules))
-    assert found[:2] == enumerate_plans(plan, limit=2)
+    plans = enumerate_plans(plan)
+    assert plans[0] == plan
+    assert plans == enumerate_plans(canonical(rules))
+    assert plans[:2] == enumerate_plans(plan, limit=2)
     assert enumerate_plans(plan, limit=1) == [plan]
     identities = Identities()
-    assert len({identities.number(other) for other in found}) == len(found) <= 64
+    assert len({identities.number(other) for other in plans}) == len(plans) <= 64
 
 
 def test_a_plan_that_can_be_simplified_is_listed_as_it_was_given() -> None:
@@ -125,7 +125,7 @@ def test_a_plan_that_can_be_simplified_is_listed_as_it_was_given() -> None:
     assert enumerate_plans(plan, limit=1) == [plan]
 
 
-def test_an_automaton_that_cannot_be_built_is_no_plan() -> None:
+def test_a_plan_whose_automaton_cannot_be_built_is_left_out() -> None:
     plan = canonical("D(x, y) <- a{1,101}(x, y).  Answer(x, y) <- D{1,101}(x, y).")
     assert enumerate_plans(plan) == [plan]
 

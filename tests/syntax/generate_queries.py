@@ -56,7 +56,7 @@ _TERMS: st.SearchStrategy[Term] = st.one_of(
 _NAMES = st.sampled_from(PLAIN_NAMES) | st.sampled_from(ODD_NAMES)
 _HEADS = st.sampled_from(("RL", "Notify", "D", "view.label", "view.has-tag", "Result")) | _NAMES
 
-# Expressions are drawn over numbers, and the numbers then stand for labels: building a strategy anew for the
+# Expressions are drawn over numbers, and the numbers then stand for labels: building a strategy again for the
 # labels of every rule would take longer than all that is tested with it.
 _SHAPES = path_expressions(st.builds(Label, st.sampled_from("0123456789")))
 _BODIES = st.lists(st.tuples(_SHAPES, _TERMS, _TERMS), min_size=1, max_size=3)

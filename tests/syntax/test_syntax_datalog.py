@@ -133,7 +133,7 @@ def test_an_answer_has_any_arity(args: str, arity: int) -> None:
     assert len(parse(f"STREAM s WINDOW 1 Answer({args}) <- a(x, y).").rules[0].args) == arity
 
 
-def test_the_last_head_is_the_result_where_there_is_no_answer() -> None:
+def test_the_last_head_is_the_result_if_there_is_no_answer() -> None:
     query = parse("STREAM s WINDOW 1 A(x, y) <- a(x, y). B(x) <- A(x, y).")
     assert query.results == ("B",)
 

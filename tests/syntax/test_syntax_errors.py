@@ -1,6 +1,6 @@
 """Every wrong query has one message, kept beside it: `errors/NAME.dl` or `.gcore`, and `errors/NAME.txt`.
 
-`MEANDER_REGENERATE=1 .venv/bin/python -m pytest tests/syntax/test_syntax_errors.py` writes the messages anew; what
+`MEANDER_REGENERATE=1 .venv/bin/python -m pytest tests/syntax/test_syntax_errors.py` writes the messages again; what
 changed is then to be read before it is committed.
 """
 

@@ -397,5 +397,5 @@ def test_a_view_must_not_change_the_window_of_a_stream() -> None:
         ("A(x, y) <- a(x, y). % -[ ]->", "datalog"),
     ],
 )
-def test_the_language_is_told_from_the_text(text: str, language: str) -> None:
+def test_the_language_is_guessed_from_the_text(text: str, language: str) -> None:
     assert guess_language(text) == language

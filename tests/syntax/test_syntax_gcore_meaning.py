@@ -98,14 +98,14 @@ GRAPHS = st.fixed_dictionaries({(stream, label): EDGES for stream in "st" for la
 
 
 def matched(
-    matches: list[Match], equalities: list[tuple[str, str]], made: tuple[str, str], graph: Graph
+    matches: list[Match], equalities: list[tuple[str, str]], ends: tuple[str, str], graph: Graph
 ) -> Pairs:
-    found = set()
+    answers = set()
     for values in product(VERTICES, repeat=len(VARIABLES)):
         at = dict(zip(VARIABLES, values, strict=True)) | {'"k"': "k", '"l"': "l"}
         if all(at[x] == at[y] for x, y in equalities) and all(match.holds(graph, at) for match in matches):
-            found.add((at[made[0]], at[made[1]]))
-    return frozenset(found)
+            answers.add((at[ends[0]], at[ends[1]]))
+    return frozenset(answers)
 
 
 # -- the side of the rules
@@ -114,8 +114,8 @@ def matched(
 def evaluated(query: RegularQuery, graph: Graph) -> Pairs:
     relations: dict[tuple[str | None, str], Pairs] = dict(graph)
     for rule in query.rules:
-        found = relations.get((None, rule.head), frozenset())
-        relations[None, rule.head] = found | rule_answers(rule, relations)
+        answers = relations.get((None, rule.head), frozenset())
+        relations[None, rule.head] = answers | rule_answers(rule, relations)
     return relations[None, query.results[0]]
 
 
@@ -154,11 +154,11 @@ def expression_pairs(expr: PathExpr, relations: dict[tuple[str | None, str], Pai
     st.lists(GRAPHS, min_size=1, max_size=4),
 )
 def test_the_rules_answer_what_the_patterns_match(
-    matches: list[Match], equalities: list[tuple[str, str]], made: tuple[str, str], graphs: list[Graph]
+    matches: list[Match], equalities: list[tuple[str, str]], ends: tuple[str, str], graphs: list[Graph]
 ) -> None:
     where = " AND ".join(f"{x} = {y}" for x, y in equalities)
     text = (
-        f"CONSTRUCT ({made[0]})-[:made]->({made[1]}) "
+        f"CONSTRUCT ({ends[0]})-[:ends]->({ends[1]}) "
         + " ".join(match.text() for match in matches)
         + (f" WHERE {where}" if where else "")
     )
@@ -171,4 +171,4 @@ def test_the_rules_answer_what_the_patterns_match(
     assume(not any(reason in refused for reason in ("bound", "not occur", "never hold")))
     assert refused == ""
     for graph in graphs:
-        assert evaluated(query, graph) == matched(matches, equalities, made, graph)
+        assert evaluated(query, graph) == matched(matches, equalities, ends, graph)
