@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--data",
         default="all",
-        help="mathoverflow, snb, cyclic, trees (comma-separated); dense, social: a graph of the kind; all: both kinds",
+        help="mathoverflow, snb, cyclic, trees (comma-separated); dense, social: a graph of its kind; all: both",
     )
     parser.add_argument("--queries", default="all", help="Q1 to Q7 (comma-separated), or all")
     parser.add_argument("--prefix", type=int, metavar="N", help="only the first N edges")
