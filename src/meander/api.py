@@ -1,4 +1,4 @@
-"""Meander from Python, in one process: `run` a query over edges, `plans` it can be run by.
+"""Meander from Python, in one process: `run` answers a query over edges, `plans` lists its equivalent plans.
 
 for answer in meander.run(text, [("ann", "follows", "bob", 1), …], paths=True): …
 """
@@ -109,7 +109,7 @@ def _answers(
 def _by_stream(
     edges: Edges | Mapping[str, Edges], names: Sequence[str], needed: Sequence[str]
 ) -> dict[str, Edges]:
-    """The edges of each stream that are given: all that are needed, and perhaps others that the query declares."""
+    """The given edges by stream: all streams that are `needed`, and perhaps others that the query declares."""
     if not isinstance(edges, Mapping):
         if len(names) != 1:
             raise ArgumentError(

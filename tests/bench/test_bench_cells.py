@@ -27,9 +27,9 @@ def test_edges_go_where_the_plan_says() -> None:
     for some in by_query.values():
         assert [one.cells for one in some] == [1, 2, 3]
         assert all(1 <= one.answers_even <= one.cells for one in some)
-    assert [one.to_all for one in by_query["Q1"]] == [0, 1, 1]
+    assert [one.broadcast for one in by_query["Q1"]] == [0, 1, 1]
     assert [round(one.rows_per_edge, 6) for one in by_query["Q1"]] == [0, 2, 3]
-    assert 0 < by_query["Q2"][1].to_all < 1
+    assert 0 < by_query["Q2"][1].broadcast < 1
     assert [one.stages for one in by_query["Q7"]] == [1, 2, 2]
     assert by_query["Q7"][0].derived == 0 < by_query["Q7"][1].derived
     assert len(table(found)) == 1 + 6

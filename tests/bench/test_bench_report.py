@@ -79,7 +79,7 @@ def test_the_tables_replace_the_old_ones_between_the_marks(tmp_path: Path) -> No
 def test_a_page_without_marks_is_left_as_it_is(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("mine\n", encoding="utf-8")
-    with pytest.raises(ArgumentError, match="has no place for the tables\nhint: put the lines"):
+    with pytest.raises(ArgumentError, match="has no marks for the tables\nhint: put the lines"):
         write_markdown(report(), page)
     assert page.read_text(encoding="utf-8") == "mine\n"
 

@@ -75,7 +75,7 @@ def test_a_generated_graph_is_always_the_same_and_has_edges_for_every_query(name
 
 def test_a_missing_file_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("MEANDER_DATA", str(tmp_path))
-    with pytest.raises(InputError, match=r"sx-mathoverflow.tsv.gz was not found\nhint: set MEANDER_DATA"):
+    with pytest.raises(InputError, match=r"sx-mathoverflow.tsv.gz does not exist\nhint: set MEANDER_DATA"):
         load(DATA_SETS["mathoverflow"])
 
 

@@ -104,9 +104,9 @@ def test_a_folder_is_no_query() -> None:
     [
         (b"", "the query is empty"),
         (b"   \n\n# nothing but a comment\n", "the query is empty"),
-        (b"\x7fELF\x00\x01", "is no query text"),
+        (b"\x7fELF\x00\x01", "is not a query"),
         (b"STREAM s WINDOW 1h\nAnswer(x, y) <- \xff(x, y).", "is not UTF-8 text: byte 0xff in line 2"),
-        (b"a" * 20_000_000, "is no query text"),
+        (b"a" * 20_000_000, "is not a query"),
     ],
 )
 def test_a_file_that_is_no_query_is_refused(content: bytes, message: str, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_spark_is_the_default_runner_and_has_the_same_answers(tmp_path: Path) ->
         (ONE, ["--stream", "t=x.tsv"], "the query has no stream t\nhint: its streams are s"),
         (ONE, ["--stream", "s="], "--stream s= has no path\nhint: write --stream s=PATH"),
         (ONE, ["--stream", "s=a.tsv", "--stream", "s=b.tsv"], "the stream s is given twice"),
-        (TWO, ["--stream", "x.tsv"], "does not say which stream it is"),
+        (TWO, ["--stream", "x.tsv"], "does not name its stream"),
         (TWO, ["--stream", "s=x.tsv"], "no data for the stream t\nhint: add --stream t=PATH"),
         (ONE, ["--stream", "x.tsv", "--runner", "flink"], "accepted: spark, local"),
         (ONE, ["--stream", "x.tsv", "--mode", "all"], "accepted: intervals, changes"),
@@ -201,9 +201,9 @@ def test_nothing_that_is_read_is_written_over(tmp_path: Path) -> None:
     stream = tmp_path / "s.jsonl"
     stream.write_text("")
     both = ["--stream", str(stream), "--out", str(tmp_path / "." / "s.jsonl")]
-    assert "--out would write over" in refused("run", ONE, *both)
+    assert "--out would overwrite" in refused("run", ONE, *both)
     both = ["--stream", str(stream), "--out", "-", "--rejects", str(stream)]
-    assert "--rejects would write over" in refused("run", ONE, *both)
+    assert "--rejects would overwrite" in refused("run", ONE, *both)
 
 
 def test_a_run_needs_a_place_for_its_answers() -> None:

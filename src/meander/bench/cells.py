@@ -1,7 +1,7 @@
 """How work spreads over cells: `meander bench --cells 2,3,8`.
 
 For each workload and number of cells all cells are run in one process, one after the other. Counted are the edges
-that go to all cells and the rows that go between cells; how even the cells of the last stage are, as the largest over
+that are broadcast and the rows that go between cells; how even the cells of the last stage are, as the largest over
 the mean, in edges read, state rows held (at their most) and answer records; and how long the slowest cells of all
 stages take together, against one cell. That is the most that N cells can gain, were there a processor for each:
 Spark's own cost of a batch comes on top.
@@ -36,15 +36,15 @@ WARM_UP_EDGES = 2_000
 
 @dataclass(frozen=True)
 class Spread:
-    """What was seen of one workload with a number of cells."""
+    """How a workload spread over a number of cells."""
 
     data: str
     query: str
     edges: int
     cells: int
     stages: int  # of cells that compute
-    to_all: float  # part of the edges that go to all cells of the first stage
-    rows_per_edge: float  # rows between cells, derived ones too, for each edge that is asked for
+    broadcast: float  # share of the edges that are broadcast to the cells of the first stage
+    rows_per_edge: float  # rows between cells, derived ones too, per edge that the query reads
     derived: int  # tuples that stages derive for each other
     edges_even: float
     state_even: float
@@ -65,7 +65,7 @@ def measure_cells(
 ) -> list[Spread]:
     """Each workload with one cell and with each of the numbers of cells."""
     graphs: dict[str, Graph] = {}
-    found = []
+    spreads = []
     for workload in workloads:
         name = workload.data.name
         if name not in graphs:
@@ -75,9 +75,9 @@ def measure_cells(
         for cells in dict.fromkeys([1, *numbers]):
             # Kernels are compiled, or fetched from where they were kept, before time is taken.
             rehearse_workload(workload, graph.prefix(WARM_UP_EDGES, slide), text, cells, path_operator)
-            found.append(rehearse_workload(workload, graph, text, cells, path_operator))
-            note(found[-1])
-    return found
+            spreads.append(rehearse_workload(workload, graph, text, cells, path_operator))
+            note(spreads[-1])
+    return spreads
 
 
 def rehearse_workload(workload: Workload, graph: Graph, text: str, cells: int, path_operator: str) -> Spread:
@@ -107,7 +107,7 @@ def rehearse_workload(workload: Workload, graph: Graph, text: str, cells: int, p
         edges=graph.edges,
         cells=cells,
         stages=max(1, last),
-        to_all=to_all(staged.deliveries, graph),
+        broadcast=broadcast_share(staged.deliveries, graph),
         rows_per_edge=sum(one["sent_rows"] for one in totals.values()) / asked,
         derived=sum(one["sent"] for (stage, _), one in totals.items() if stage),
         edges_even=evenness([one["edges"] for one in by_cell]),
@@ -141,8 +141,8 @@ def add_figures(totals: dict[Place, dict[str, int]], figures: dict[str, int]) ->
     held["state_rows"] = max(held.get("state_rows", 0), figures["state_rows"])
 
 
-def to_all(deliveries: Sequence[Delivery], graph: Graph) -> float:
-    """Which part of the edges goes to all cells of the first stage that computes."""
+def broadcast_share(deliveries: Sequence[Delivery], graph: Graph) -> float:
+    """The share of the edges that is broadcast to the cells of the first stage that computes."""
     labels = [one.label for one in deliveries if one.stage == 1 and one.to_all]
     wanted = pc.is_in(graph.labels, value_set=pa.array(labels, pa.string())).to_numpy(zero_copy_only=False)
     return float(wanted[graph.label].mean()) if graph.edges else 0.0
@@ -169,40 +169,40 @@ HEADER = (
 )
 
 
-def table(found: Sequence[Spread]) -> list[list[str]]:
-    """What was seen as a table, the header first; gain and work are against one cell."""
-    alone = {(one.data, one.query): one for one in found if one.cells == 1}
+def table(spreads: Sequence[Spread]) -> list[list[str]]:
+    """The spreads as a table, the header first; gain and work are relative to one cell."""
+    alone = {(spread.data, spread.query): spread for spread in spreads if spread.cells == 1}
     rows = [list(HEADER)]
-    for one in found:
-        base = alone[one.data, one.query]
-        if one.cells > 1:
+    for spread in spreads:
+        base = alone[spread.data, spread.query]
+        if spread.cells > 1:
             rows.append(
                 [
-                    one.query,
-                    str(one.cells),
-                    str(one.stages),
-                    f"{one.to_all:.0%}",
-                    f"{one.rows_per_edge:.2f}",
-                    f"{one.derived:,}",
-                    f"{one.edges_even:.2f}",
-                    f"{one.state_even:.2f}",
-                    f"{one.answers_even:.2f}",
-                    f"{base.seconds / one.seconds:.1f}",
-                    f"{one.all_seconds / base.all_seconds:.1f}",
+                    spread.query,
+                    str(spread.cells),
+                    str(spread.stages),
+                    f"{spread.broadcast:.0%}",
+                    f"{spread.rows_per_edge:.2f}",
+                    f"{spread.derived:,}",
+                    f"{spread.edges_even:.2f}",
+                    f"{spread.state_even:.2f}",
+                    f"{spread.answers_even:.2f}",
+                    f"{base.seconds / spread.seconds:.1f}",
+                    f"{spread.all_seconds / base.all_seconds:.1f}",
                 ]
             )
     return rows
 
 
-def as_markdown(found: Sequence[Spread]) -> str:
+def as_markdown(spreads: Sequence[Spread]) -> str:
     """A table for each data set."""
     parts = []
-    for data in dict.fromkeys(one.data for one in found):
-        some = [one for one in found if one.data == data]
+    for data in dict.fromkeys(spread.data for spread in spreads):
+        some = [spread for spread in spreads if spread.data == data]
         header, *rows = table(some)
         rule = ["---"] + ["---:"] * (len(header) - 1)
         lines = [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
-        sizes = sorted({one.edges for one in some})
+        sizes = sorted({spread.edges for spread in some})
         edges = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
         parts.append(f"**{data}**, the first {edges} edges of each query's labels\n\n" + "\n".join(lines))
     return "\n\n".join(parts)

@@ -26,7 +26,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 
 class Graph(NamedTuple):
-    """Edges in order of time. Vertices and labels are places in lists of names."""
+    """Edges in order of time. Vertices and labels are indexes into lists of names."""
 
     src: Array
     label: Array
@@ -49,7 +49,7 @@ class Graph(NamedTuple):
         return self.take(wanted[self.label])
 
     def prefix(self, edges: int, slide: int) -> Graph:
-        """The first whole slides, as many as have no more than this number of edges, and at least one."""
+        """The first whole slides with at most this number of edges; at least one slide."""
         slides = self.ts // slide
         if edges >= self.edges:
             return self
@@ -85,7 +85,7 @@ def load(data: DataSet) -> Graph:
     path = data_folder() / data.file
     if not path.is_file():
         raise InputError(
-            f"the data set {data.name} is not there: {path} was not found",
+            f"the data set {data.name} is missing: {path} does not exist",
             hint="set MEANDER_DATA to the folder with the files, or use --data cyclic,trees (generated graphs)",
         )
     table = csv.read_csv(
@@ -118,7 +118,7 @@ def as_graph(table: pa.Table) -> Graph:
 
 
 class Relation(NamedTuple):
-    """The edges of one label as the peers load them, turned round where the label is read backwards."""
+    """The edges of one label as the peers load them, reversed if the label is read backwards."""
 
     src: Array
     trg: Array
@@ -127,9 +127,9 @@ class Relation(NamedTuple):
 
 def relations(graph: Graph, workload: Workload, slide: int) -> dict[str, Relation]:
     """Each relation of the workload once, by name, with the number of the slide in which each edge comes."""
-    made = {}
+    by_name = {}
     for name in sorted(set(workload.relations)):
         part = graph.of([name.removeprefix("^")])
         src, trg = (part.trg, part.src) if name.startswith("^") else (part.src, part.trg)
-        made[name] = Relation(src, trg, part.ts // slide)
-    return made
+        by_name[name] = Relation(src, trg, part.ts // slide)
+    return by_name

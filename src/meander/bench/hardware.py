@@ -1,4 +1,4 @@
-"""The machine in plain words, as far as it tells."""
+"""A description of the machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _memory() -> int:
 
 def _processor() -> str:
     try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or "unknown processor"
+        match = None
+    return match[1].strip() if match else platform.processor() or "unknown processor"

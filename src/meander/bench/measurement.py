@@ -1,4 +1,4 @@
-"""What one engine did on one workload, and when two of them disagree."""
+"""The measurement of an engine on a workload, and the comparison of two engines' answers."""
 
 from __future__ import annotations
 
@@ -49,21 +49,22 @@ class Measurement:
         }
 
 
-def check_equal(what: str, one: Measurement, other: Measurement) -> int:
-    """Hold the answers of two engines against each other at every slide that `one` counted; how many those are.
+def check_equal(what: str, sample: Measurement, other: Measurement) -> int:
+    """Compare the answers of two engines at every slide that `sample` counted; returns the number of those slides.
 
-    `other` may have counted only where its answers changed: in between, its last count stands. A benchmark of wrong
-    answers is worthless, so a difference is an error.
+    `other` may have counted only at slides where its answers changed: its last count holds in between. A benchmark of
+    wrong answers is worthless, so a difference is an error.
     """
     changes = sorted(other.counts.items())
     at = -1
-    for slide, count in sorted(one.counts.items()):
+    for slide, expected in sorted(sample.counts.items()):
         while at + 1 < len(changes) and changes[at + 1][0] <= slide:
             at += 1
-        found = changes[at][1] if at >= 0 else 0
-        if found != count:
+        count = changes[at][1] if at >= 0 else 0
+        if count != expected:
             raise BenchError(
-                f"{what}: at the end of slide {slide}, {one.engine} has {count} answers and {other.engine} {found}",
+                f"{what}: at the end of slide {slide}, {sample.engine} has {expected} answers and "
+                f"{other.engine} {count}",
                 hint="one of them is wrong: nothing is reported for this query",
             )
-    return len(one.counts)
+    return len(sample.counts)

@@ -39,8 +39,8 @@ def line_chart(
 ) -> str:
     """The chart. Every value is above zero; `show` prints the values on the lower axis."""
     points = [point for line in series.values() for point in line]
-    places = sorted({x for x, _ in points})
-    x_axis = Axis(places[0] / 1.15, places[-1] * 1.15, LEFT, WIDTH - RIGHT)
+    positions = sorted({x for x, _ in points})
+    x_axis = Axis(positions[0] / 1.15, positions[-1] * 1.15, LEFT, WIDTH - RIGHT)
     decades = range(
         math.floor(math.log10(min(y for _, y in points))),
         math.ceil(math.log10(max(y for _, y in points))) + 1,
@@ -58,9 +58,9 @@ def line_chart(
     for power in decades:
         y = y_axis.at(10.0**power)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#d8dde3"/>')
-        written = f"{10**power:,}" if power >= 0 else f"{10.0**power:g}"
-        parts.append(_text(LEFT - 8, y + 4, written, "end"))
-    for value in places:
+        label = f"{10**power:,}" if power >= 0 else f"{10.0**power:g}"
+        parts.append(_text(LEFT - 8, y + 4, label, "end"))
+    for value in positions:
         x = x_axis.at(value)
         parts.append(f'<path d="M{x:.1f} {HEIGHT - BOTTOM}v5" stroke="#44546a"/>')
         parts.append(_text(x, HEIGHT - BOTTOM + 20, show(value), "middle"))
@@ -72,10 +72,10 @@ def line_chart(
     heights = _spread(ends)
     for number, (name, line) in enumerate(series.items()):
         ink = INKS[number % len(INKS)]
-        places_of_line = [(x_axis.at(x), y_axis.at(y)) for x, y in sorted(line)]
-        way = "L".join(f"{x:.1f} {y:.1f}" for x, y in places_of_line)
-        parts.append(f'<path d="M{way}" fill="none" stroke="{ink}" stroke-width="2"/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{ink}"/>' for x, y in places_of_line]
+        points_of_line = [(x_axis.at(x), y_axis.at(y)) for x, y in sorted(line)]
+        line_path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points_of_line)
+        parts.append(f'<path d="M{line_path}" fill="none" stroke="{ink}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{ink}"/>' for x, y in points_of_line]
         parts.append(_text(WIDTH - RIGHT + 8, heights[name] + 4, name, "start", f'fill="{ink}"'))
     return "\n".join([*parts, "</svg>"]) + "\n"
 

@@ -65,11 +65,11 @@ def run(
     only: str = "engines",
     batches: int = 40,
 ) -> int:
-    """Measure, print the tables, and write what is asked for; the exit status: 1 where an engine failed or was wrong.
+    """Measure, print the tables, and write the requested files; returns 1 if an engine failed or was wrong, else 0.
 
     With `windows` Meander alone is measured, over each of these window sizes, with each path operator named and each
-    number of `threads`; `plot` then gets a chart of the throughput, and beside it one of the p99 of a slide. With
-    `cells` it is counted how work and edges spread over these numbers of cells.
+    number of `threads`; `plot` then gets a chart of the throughput, with one of the p99 of a slide beside it. With
+    `cells` the spread of work and edges over these numbers of cells is measured.
     """
     operators = [_one_of("--path-operator", name, tuple(PATH_OPERATORS)) for name in _names(path_operator)]
     if not operators or (len(operators) > 1 and windows is None):
@@ -94,11 +94,13 @@ def run(
     console = Console(stderr=True, highlight=False)
     workloads = choose(_data_sets(data, console), list(QUERIES) if queries == "all" else _names(queries))
     if _one_of("--only", only, PARTS) == "spark":
-        return _measure_spark([one.data for one in workloads], batches, setting, console, write, json)
+        return _measure_spark(
+            [workload.data for workload in workloads], batches, setting, console, write, json
+        )
     if cells is not None:
         return _measure_cells(workloads, _numbers("--cells", cells), setting, console, write, json)
     if windows is not None:
-        sizes = [_duration("--windows", one) for one in _names(windows)]
+        sizes = [_duration("--windows", size) for size in _names(windows)]
         return _measure_windows(workloads, sizes, operators, _numbers("--threads", threads), setting, plot)
     report = Report(
         describe(),
@@ -140,28 +142,30 @@ def _on_pathway(graph: Graph, workload: Workload, setting: Setting) -> Measureme
 def _on_duckdb(graph: Graph, workload: Workload, setting: Setting) -> Measurement | None:
     from meander.bench.peers import duckdb
 
-    found = duckdb.measure(graph, workload, window=setting.window, slide=setting.slide, limit=setting.limit)
-    return found if found.edges else None
+    measured = duckdb.measure(
+        graph, workload, window=setting.window, slide=setting.slide, limit=setting.limit
+    )
+    return measured if measured.edges else None
 
 
 def _peers(console: Console) -> dict[str, Peer]:
-    """The peers that are installed; a word on those that are not."""
-    found: dict[str, Peer] = {}
+    """The peers that are installed; prints which are not."""
+    installed: dict[str, Peer] = {}
     if pathway.interpreter() is not None:
-        found["Pathway"] = _on_pathway
+        installed["Pathway"] = _on_pathway
     else:
-        console.print(f"Pathway is left out: it is not installed ({pathway.INSTALL})", soft_wrap=True)
+        console.print(f"Pathway is skipped: it is not installed ({pathway.INSTALL})", soft_wrap=True)
     if importlib.util.find_spec("duckdb") is not None:
-        found["DuckDB"] = _on_duckdb
+        installed["DuckDB"] = _on_duckdb
     else:
-        console.print("DuckDB is left out: it is not installed (pip install duckdb)", soft_wrap=True)
-    return found
+        console.print("DuckDB is skipped: it is not installed (pip install duckdb)", soft_wrap=True)
+    return installed
 
 
 def _measure(
     workload: Workload, graph: Graph, setting: Setting, peers: dict[str, Peer], console: Console
 ) -> Row:
-    """One workload: the peers first, for they say on which prefixes Meander is measured too."""
+    """One workload: the peers first, as Meander is measured on the prefixes that they process, too."""
     if setting.prefix is not None:
         graph = graph.prefix(setting.prefix, setting.slide)
     row = Row(workload, graph.edges)
@@ -185,24 +189,25 @@ def _measure(
     try:
         for name, measure in peers.items():
             with console.status(f"{what}: {name}"):
-                found = measure(graph, workload, setting)
-            if found is None:
+                measured = measure(graph, workload, setting)
+            if measured is None:
                 console.print(
-                    f"{what}: {name} did not get through one slide in the time limit", soft_wrap=True
+                    f"{what}: {name} did not complete a slide within the time limit", soft_wrap=True
                 )
                 continue
-            part = graph.prefix(found.edges, setting.slide)
+            part = graph.prefix(measured.edges, setting.slide)
             ours = on_meander(part)
             if ours.edges < part.edges:
                 raise BenchError(
-                    f"Meander did {ours.edges:,} edges in the time limit, and {name} {found.edges:,}: no comparison"
+                    f"Meander processed {ours.edges:,} edges in the time limit, and {name} {measured.edges:,}: "
+                    "no comparison"
                 )
-            row.peers[name] = Comparison(found, ours, check_equal(what, ours, found))
+            row.peers[name] = Comparison(measured, ours, check_equal(what, ours, measured))
         row.own = on_meander(graph)
     except BenchError as error:
         row.fault = str(error)
         row.peers.clear()
-    rates = [f"{name} {found.peer.rate(setting.clock):,.0f}" for name, found in row.peers.items()]
+    rates = [f"{name} {peer.peer.rate(setting.clock):,.0f}" for name, peer in row.peers.items()]
     if row.own is not None:
         rates.insert(0, f"Meander {row.own.rate(setting.clock):,.0f}")
     console.print(f"{what}: {row.fault or ', '.join(rates) + ' edges/s'}", soft_wrap=True)
@@ -232,24 +237,24 @@ def _measure_windows(
         ]
         for size in sizes:
             with console.status(f"{workload.data.name} {workload.query}: window {format_duration(size)}"):
-                found = own.measure(
+                measurements = own.measure(
                     graph, workload, window=size, slide=setting.slide, limit=setting.limit, variants=variants
                 )
-            best = max(measured.rate(setting.clock) for measured in found)
-            for options, measured in zip(variants, found, strict=True):
+            best = max(measured.rate(setting.clock) for measured in measurements)
+            for options, measured in zip(variants, measurements, strict=True):
                 threads = [f"{options.threads} threads"] if options.threads > 1 else []
                 what = (workload.data.name, workload.query, options.path_operator, *threads)
                 rate, p99 = measured.rate(setting.clock), (measured.p99 or 0.0) * 1e3
                 rates.setdefault(what, []).append((float(size), rate))
                 slides.setdefault(what, []).append((float(size), p99))
-                share = f" ({rate / best:.2f} of the fastest)" if len(found) > 1 else ""
+                share = f" ({rate / best:.2f} of the fastest)" if len(measurements) > 1 else ""
                 out.print(
                     f"{' '.join(what)}, window {format_duration(size)}: {rate:,.0f} edges/s{share} over "
                     f"{measured.edges:,} edges, p99 of a slide {p99:,.1f} ms",
                     soft_wrap=True,
                 )
     if plot is not None:
-        # What all lines have in common stands in the title, the rest at each line.
+        # The title has the words that all lines have in common, each line the rest.
         columns = [set(column) for column in zip_longest(*rates, fillvalue="1 thread")]
         common = ", ".join(next(iter(column)) for column in columns if len(column) == 1)
         for path, upward, lines in (
@@ -274,25 +279,27 @@ def _measure_cells(
     write: Path | None,
     json: Path | None,
 ) -> int:
-    # Imported here: it brings Spark's Python side, which nothing else that is measured needs.
+    # It imports PySpark, which no other measurement needs.
     from meander.bench import cells
 
-    found = cells.measure_cells(
+    spreads = cells.measure_cells(
         workloads,
         numbers,
         window=setting.window,
         slide=setting.slide,
         prefix=setting.prefix or cells.PREFIX,
         path_operator=setting.path_operator,
-        note=lambda one: console.print(f"{one.data} {one.query}, {one.cells} cells: {one.seconds:.2f} s"),
+        note=lambda spread: console.print(
+            f"{spread.data} {spread.query}, {spread.cells} cells: {spread.seconds:.2f} s"
+        ),
     )
     machine = describe()
-    made = f"{sentence(machine)}\n\n{cells.as_markdown(found)}"
-    print(made)
+    text = f"{sentence(machine)}\n\n{cells.as_markdown(spreads)}"
+    print(text)
     if write is not None:
-        tables.write_between_marks(made, write, "# Cells")
+        tables.write_between_marks(text, write, "# Cells")
     if json is not None:
-        tables.write_json({"machine": machine, "cells": [asdict(one) for one in found]}, json)
+        tables.write_json({"machine": machine, "cells": [asdict(spread) for spread in spreads]}, json)
     return 0
 
 
@@ -304,35 +311,37 @@ def _measure_spark(
     write: Path | None,
     json: Path | None,
 ) -> int:
-    # Imported here: engines are measured without Spark.
+    # It imports PySpark: engines are measured without it.
     from meander.bench import spark_run
 
-    chosen = next((one for one in data if one.name in KINDS["social"]), DATA_SETS["trees"])
+    chosen = next((graph for graph in data if graph.name in KINDS["social"]), DATA_SETS["trees"])
     graph = load(chosen)
     if setting.prefix is not None:
         graph = graph.prefix(setting.prefix, setting.slide)
-    found = spark_run.measure(
+    measured = spark_run.measure(
         graph, chosen, window=setting.window, slide=setting.slide, batches=batches, console=console
     )
     machine = describe()
     notes = [sentence(machine), f"Data: {chosen.about}. Both sides of a ratio are of one run."]
-    tables.print_sections(found.sections(), notes)
+    tables.print_sections(measured.sections(), notes)
     if write is not None:
-        made = "\n\n".join([*notes, *tables.sections_as_markdown(found.sections())])
-        tables.write_between_marks(made, write, "# Benchmarks", tables.SPARK_MARKS)
+        text = "\n\n".join([*notes, *tables.sections_as_markdown(measured.sections())])
+        tables.write_between_marks(text, write, "# Benchmarks", tables.SPARK_MARKS)
     if json is not None:
-        tables.write_json({"machine": machine, "data": chosen.name, **asdict(found)}, json)
+        tables.write_json({"machine": machine, "data": chosen.name, **asdict(measured)}, json)
     return 0
 
 
 def _numbers(option: str, text: str) -> list[int]:
     try:
-        found = [int(name) for name in _names(text)]
+        numbers = [int(name) for name in _names(text)]
     except ValueError:
-        found = []
-    if not found or min(found) < 1:
-        raise ArgumentError(f"{option} {text}", hint="numbers from 1 with commas between them, such as 2,3,8")
-    return found
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise ArgumentError(
+            f"{option} {text}", hint="write numbers from 1 on, separated by commas, such as 2,3,8"
+        )
+    return numbers
 
 
 def _days(size: float) -> str:
@@ -346,9 +355,8 @@ def _counted(graph: Graph, slide: int) -> list[int]:
 
 
 def _data_sets(data: str, console: Console) -> list[str]:
-    """The data sets that are named, each once; for a kind, the one with a file, or the generated one where there is
-    no file."""
-    found: dict[str, None] = {}
+    """The named data sets, each once; for a kind, the one with a file, or the generated one if there is no file."""
+    names: dict[str, None] = {}
     for name in _names("dense,social" if data == "all" else data):
         if name in KINDS:
             real, name = KINDS[name]
@@ -360,8 +368,8 @@ def _data_sets(data: str, console: Console) -> list[str]:
                     f"{name}, a generated graph, is measured instead",
                     soft_wrap=True,
                 )
-        found[name] = None
-    return list(found)
+        names[name] = None
+    return list(names)
 
 
 def _names(text: str) -> list[str]:
@@ -370,12 +378,12 @@ def _names(text: str) -> list[str]:
 
 def _duration(option: str, text: str) -> int:
     try:
-        found = parse_duration(text)
+        duration = parse_duration(text)
     except ArgumentError as error:
         raise ArgumentError(f"{option}: {error.message}", hint=error.hint) from None
-    if found == 0:
+    if duration == 0:
         raise ArgumentError(f"{option}: a duration of zero", hint="write 30d, 12h or 60s")
-    return found
+    return duration
 
 
 def _one_of(option: str, value: str, accepted: tuple[str, ...]) -> str:
@@ -394,7 +402,7 @@ def _command(
     time_limit: str,
     clock: str,
 ) -> str:
-    """The command that measures the same again."""
+    """The command of this run."""
     given = {
         "--data": (data, "all"),
         "--queries": (queries, "all"),

@@ -24,20 +24,20 @@ Sections = Sequence[tuple[str, list[list[str]]]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """A peer, and Meander on exactly the edges that the peer got through; their answers agreed at `slides` slides."""
+    """A peer, and Meander on exactly the edges that the peer processed; their answers agreed at `slides` slides."""
 
     peer: Measurement
     own: Measurement
     slides: int
 
     def times(self, clock: str) -> float:
-        """How many times the peer's rate Meander's is."""
+        """Meander's rate as a multiple of the peer's."""
         return self.own.rate(clock) / self.peer.rate(clock)
 
 
 @dataclass
 class Row:
-    """All that was measured of one workload. `fault` says what went wrong, where something did."""
+    """All measurements of one workload. `fault` describes what went wrong, if anything did."""
 
     workload: Workload
     edges: int
@@ -72,17 +72,17 @@ class Report:
     def sections(self) -> list[tuple[str, list[list[str]]]]:
         """For each data set a title and a table, the header first."""
         peers = [name for name in PEERS if any(name in row.peers for row in self.rows)]
-        made: dict[str, tuple[str, list[list[str]]]] = {}
+        by_data: dict[str, tuple[str, list[list[str]]]] = {}
         for row in self.rows:
             data = row.workload.data
-            if data.name not in made:
+            if data.name not in by_data:
                 title = (
                     f"{data.about}; window {format_duration(self.window)}, slide {format_duration(self.slide)}, "
                     f"path operator {self.path_operator}"
                 )
-                made[data.name] = (title, [self._header(peers)])
-            made[data.name][1].append(self._cells(row, peers))
-        return list(made.values())
+                by_data[data.name] = (title, [self._header(peers)])
+            by_data[data.name][1].append(self._cells(row, peers))
+        return list(by_data.values())
 
     def _header(self, peers: Sequence[str]) -> list[str]:
         header = ["query", "edges", "Meander edges/s", "of that, reading", "p99 of a slide"]
@@ -101,22 +101,23 @@ class Report:
                 _milliseconds(row.own.p99),
             ]
         for peer in peers:
-            found = row.peers.get(peer)
-            if found is None:
+            comparison = row.peers.get(peer)
+            if comparison is None:
                 cells += ["–", "–", "–"]
             else:
-                rate = _rate(found.peer, row.edges, self.clock)
-                cells += [rate, f"{found.own.rate(self.clock):,.0f}", f"{found.times(self.clock):,.1f}"]
+                rate = _rate(comparison.peer, row.edges, self.clock)
+                same_edges = comparison.own.rate(self.clock)
+                cells += [rate, f"{same_edges:,.0f}", f"{comparison.times(self.clock):,.1f}"]
         return cells
 
     def notes(self) -> list[str]:
         """What a reader of the tables should know."""
-        clock = "time on the wall" if self.clock == "wall" else "processor time"
+        clock = "wall time" if self.clock == "wall" else "processor time"
         notes = [
             f"Rates are edges of the query's labels by {clock}: for Meander from the file's bytes to answers, for "
-            "the peers with the data loaded beforehand. A number in brackets is how many edges the engine got "
-            "through in the time limit; Meander is then measured on the same edges too. Where there are figures for "
-            "a peer, the numbers of answers agreed.",
+            "the peers with the data loaded beforehand. A number in brackets is the number of edges that the "
+            "engine processed in the time limit; Meander is then measured on the same edges too. If there are "
+            "figures for a peer, the numbers of answers agreed.",
         ]
         notes += [
             f"{row.workload.data.name} {row.workload.query}: {row.fault}" for row in self.rows if row.fault
@@ -124,14 +125,14 @@ class Report:
         return notes
 
 
-def _rate(found: Measurement, edges: int, clock: str) -> str:
-    stopped = f" ({found.edges:,})" if found.edges < edges else ""
-    return f"{found.rate(clock):,.0f}{stopped}"
+def _rate(measured: Measurement, edges: int, clock: str) -> str:
+    stopped = f" ({measured.edges:,})" if measured.edges < edges else ""
+    return f"{measured.rate(clock):,.0f}{stopped}"
 
 
-def _input_share(found: Measurement) -> str:
+def _input_share(measured: Measurement) -> str:
     """The share of the time that reading the file took."""
-    parts = found.details.get("parts", {})
+    parts = measured.details.get("parts", {})
     spent = sum(parts.values())
     return f"{parts['read'] / spent:.0%}" if spent else "–"
 
@@ -149,12 +150,12 @@ def _row_as_dict(row: Row, clock: str) -> dict[str, Any]:
         "meander": None if row.own is None else row.own.as_dict(),
         "peers": {
             name: {
-                "peer": found.peer.as_dict(),
-                "meander": found.own.as_dict(),
-                "times": round(found.times(clock), 2),
-                "slides_checked": found.slides,
+                "peer": comparison.peer.as_dict(),
+                "meander": comparison.own.as_dict(),
+                "times": round(comparison.times(clock), 2),
+                "slides_checked": comparison.slides,
             }
-            for name, found in row.peers.items()
+            for name, comparison in row.peers.items()
         },
     }
 
@@ -204,15 +205,15 @@ def write_markdown(report: Report, path: Path) -> None:
 
 
 def write_between_marks(content: str, path: Path, title: str, marks: tuple[str, str] = (BEGIN, END)) -> None:
-    """Put text between the two marks in a file, or make the file where there is none."""
+    """Write text between the two marks in a file, or create the file."""
     begin, end = marks
-    made = f"{begin}\n\n{content}\n\n{end}"
+    replacement = f"{begin}\n\n{content}\n\n{end}"
     text = path.read_text(encoding="utf-8") if path.is_file() else f"{title}\n\n{begin}\n{end}\n"
     if begin not in text or end not in text:
         raise ArgumentError(
-            f"{path} has no place for the tables", hint=f"put the lines {begin} and {end} into it"
+            f"{path} has no marks for the tables", hint=f"put the lines {begin} and {end} into it"
         )
-    replaced = re.sub(f"{re.escape(begin)}.*{re.escape(end)}", lambda _: made, text, flags=re.DOTALL)
+    replaced = re.sub(f"{re.escape(begin)}.*{re.escape(end)}", lambda _: replacement, text, flags=re.DOTALL)
     path.write_text(replaced, encoding="utf-8")
 
 

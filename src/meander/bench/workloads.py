@@ -1,4 +1,4 @@
-"""What is measured: the paper's seven queries, bound to the labels of each data set.
+"""The workloads: the paper's seven queries, bound to the labels of each data set.
 
 A query is written once, over the roles `a`, `b` and `c`; a data set binds each role to a *relation*, that is a
 label, or `^label` for a label read backwards. From there come Meander's query text and, for the peers, the
@@ -47,7 +47,7 @@ _SOCIAL = {
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A graph to measure on: a file beside the project, or, where `file` is empty, a generated one."""
+    """A graph to measure on: a file beside the project, or, if `file` is empty, a generated one."""
 
     name: str
     about: str
@@ -56,8 +56,8 @@ class DataSet:
 
 
 DATA_SETS: Mapping[str, DataSet] = {
-    one.name: one
-    for one in (
+    data.name: data
+    for data in (
         DataSet(
             "mathoverflow",
             "sx-mathoverflow: people answering and commenting on each other, dense and cyclic",
@@ -96,12 +96,12 @@ class Workload:
         """The query in Datalog, over a window in seconds."""
         relations = dict(zip(ROLES, self.relations, strict=False))
 
-        def atom(found: re.Match[str]) -> str:
-            role, src, trg = found.groups()
+        def atom(match: re.Match[str]) -> str:
+            role, src, trg = match.groups()
             label = relations[role].removeprefix("^")
             return f"{label}({src}, {trg})" if label == relations[role] else f"{label}({trg}, {src})"
 
-        rules = _ROLE.sub(lambda found: relations[found[1]], _ATOM.sub(atom, QUERIES[self.query]))
+        rules = _ROLE.sub(lambda match: relations[match[1]], _ATOM.sub(atom, QUERIES[self.query]))
         return f"STREAM {STREAM} WINDOW {window} SLIDE {slide}\n{rules}\n"
 
 

@@ -1,8 +1,8 @@
 """The command: `meander run | explain | bench | demo`.
 
-Exit status 0; 1 where a run failed; 2 for a bad query or bad arguments, with the message on standard error. What
-is asked for goes to standard output, everything else to standard error. What takes long to import is imported by
-the command that needs it.
+Exit status 0; 1 if a run failed; 2 for an invalid query or invalid arguments, with the message on standard error.
+Results go to standard output, everything else to standard error. Modules that take long to import are imported by the
+command that needs them.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def main() -> None:
             raise
         _interrupted(interrupt)
     except BrokenPipeError:
-        # Whoever read the output has left: nothing more to say, and nothing to flush at exit.
+        # The reader of the output has closed it: nothing is to be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
         if os.environ.get("MEANDER_DEBUG"):
             raise
         print(f"error: unexpected {type(error).__name__}: {error}", file=sys.stderr)
-        print("hint: this is a fault of meander; MEANDER_DEBUG=1 shows where it happened", file=sys.stderr)
+        print("hint: this is a defect of meander; MEANDER_DEBUG=1 shows where it happened", file=sys.stderr)
         sys.exit(1)
 
 
 def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt that Typer has made an exit of, if it is one."""
+    """The interrupt that Typer has turned into an exit, if there is one."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error

@@ -1,4 +1,4 @@
-"""What a person gives on the command line, made into what the program needs, or refused with what is accepted."""
+"""Arguments of the command line: read and checked, or refused with what is accepted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUERY_WORDS = re.compile(r"<-|\b(stream|construct|match|path|graph\s+view)\b[\s
 
 
 def read_query(argument: str) -> tuple[str, str | None]:
-    """The text of a query, and its language where the ending of its file tells.
+    """The text of a query, and its language if the extension of its file tells it.
 
     `argument` is the path of a file, `-` for standard input, or the text itself.
     """
@@ -48,7 +48,7 @@ def read_query(argument: str) -> tuple[str, str | None]:
 def _decode(content: bytes, name: str) -> str:
     if len(content) > _LONGEST_QUERY_FILE or b"\0" in content:
         raise ArgumentError(
-            f"{name} is no query text", hint="is this a data file? Those are given by --stream"
+            f"{name} is not a query", hint="is this a data file? Data files are named by --stream"
         )
     try:
         return content.decode("utf-8-sig")
@@ -61,9 +61,9 @@ def _decode(content: bytes, name: str) -> str:
 
 
 def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[str]) -> dict[str, str]:
-    """Where each of a query's `needed` streams comes from: `NAME=PATH` for each, or one `PATH` for an only one.
+    """The path of each of a query's `needed` streams: from `NAME=PATH` options, or `PATH` if it has one stream.
 
-    `streams` are all that the query declares; data for one that its plan does not read is let pass.
+    `streams` are all that the query declares; a path for a stream that its plan does not read is ignored.
     """
     paths: dict[str, str] = {}
     for option in given:
@@ -73,7 +73,7 @@ def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[
         if not name:
             if len(streams) != 1:
                 raise ArgumentError(
-                    f"--stream {option} does not say which stream it is",
+                    f"--stream {option} does not name its stream",
                     hint=f"the query has the streams {', '.join(streams)}: write --stream {streams[0]}={path}",
                 )
             name = streams[0]
@@ -105,19 +105,21 @@ def check_streams(paths: Mapping[str, str]) -> None:
 
 
 def keep_apart(option: str, output: str | None, inputs: Sequence[str]) -> None:
-    """Refuse an output that would be written over one of the inputs."""
+    """Refuse an output that would overwrite an input."""
     for path in inputs:
         if output is not None and is_same_file(output, path):
-            raise ArgumentError(f"{option} would write over {path}, which is read", hint="name another file")
+            raise ArgumentError(f"{option} would overwrite {path}, which is read", hint="name another file")
 
 
-def is_same_file(one: str, other: str) -> bool:
-    """Whether two paths lead to one file, which may not be there yet."""
-    if one == "-":
+def is_same_file(path: str, other: str) -> bool:
+    """Whether two paths are of one file, which may not exist yet."""
+    if path == "-":
         return False
     try:
         return (
-            Path(one).samefile(other) if Path(one).exists() else Path(one).resolve() == Path(other).resolve()
+            Path(path).samefile(other)
+            if Path(path).exists()
+            else Path(path).resolve() == Path(other).resolve()
         )
-    except (OSError, ValueError):  # the other one is not there, or the text of a query
+    except (OSError, ValueError):  # the other does not exist, or is the text of a query
         return False

@@ -14,7 +14,7 @@ from meander.cli.arguments import (
     read_query,
     read_streams,
 )
-from meander.cli.running import Request
+from meander.cli.running import QUERY_NAME, Request
 from meander.cli.running import run as run_request
 from meander.cli.terminal import print_sections, print_warning
 from meander.engine import CompiledQuery, compile_query
@@ -64,8 +64,8 @@ RunnerOption = Annotated[
 ]
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
@@ -265,7 +265,7 @@ def run(
     if out == "-" and rejects == "-":
         raise ArgumentError("answers and rejects cannot both go to -", hint="give --rejects a .jsonl file")
     text, language = read_query(query)
-    compiled = compile_query(text, options, language=language)
+    compiled = compile_query(text, options, name=QUERY_NAME, language=language)
     streams = read_streams(stream, compiled.streams, compiled.streams_read)
     check_streams(streams)
     inputs = [query, *streams.values()]

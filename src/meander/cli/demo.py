@@ -1,7 +1,6 @@
-"""A small query over a small stream, shown from its text to its answers; everything is left in a folder, to continue
-with.
+"""A small query over a small stream, shown from its text to its answers; all files are kept in a folder.
 
-The stream is in the manner of the paper's running example: people follow each other, post, and like what is posted.
+The stream resembles the paper's running example: people follow each other, post, and like what is posted.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ EDGES = (
 HOUR = 3600
 WINDOW = 24
 
-# Edges to add, for a look at what changes.
+# Edges to add, to see what changes.
 MORE = "dan\\tfollows\\tann\\t100800\\ndan\\tlikes\\tsalad\\t100800\\n"
 
 Pair = tuple[str, str]
@@ -99,8 +98,9 @@ def _program() -> str:
     started = sys.argv[0]
     if Path(started).stem == "__main__":
         return f"{shlex.quote(sys.executable)} -m meander"
-    found = shutil.which(Path(started).name)
-    return shlex.quote(Path(started).name if found is not None and Path(found).samefile(started) else started)
+    installed = shutil.which(Path(started).name)
+    is_on_path = installed is not None and Path(installed).samefile(started)
+    return shlex.quote(Path(started).name if is_on_path else started)
 
 
 def _answer_line(answer: dict[str, Any]) -> str:
@@ -139,7 +139,7 @@ def _proof(answer: tuple[str, str, str], ts: int, exp: int) -> list[tuple[int, s
 
 
 def _evaluate(edges: Iterable[tuple[int, str, str, str]]) -> set[tuple[str, str, str]]:
-    """The answers to the query, asked once on a set of edges."""
+    """The answers to the query on a set of edges, without time."""
     pairs: dict[str, set[Pair]] = {"follows": set(), "likes": set(), "posts": set()}
     for _, src, label, trg in edges:
         pairs[label].add((src, trg))

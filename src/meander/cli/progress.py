@@ -1,6 +1,6 @@
-"""How a run is going, on standard error: a bar or a line that moves on a terminal, now and then a line elsewhere.
+"""The progress of a run on standard error: a bar or a changing line on a terminal, otherwise a line now and then.
 
-A bar shows the share of the input that has been read, and the time left, where the input is bounded. The run ends
+If the input is bounded, a bar shows the share that has been read and the time left. The run ends
 with the summary of `meander.dataflow.tally`.
 """
 
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from meander.cli.terminal import is_terminal, print_note
 
 if TYPE_CHECKING:
-    # It imports the kernels, for which a message that a run starts does not wait.
+    # It imports the kernels, which the message that a run starts does not wait for.
     from meander.dataflow.tally import Tally
 
 BETWEEN_LINES = 10.0
 MOST_BETWEEN_LINES = 600.0
-"""Seconds between two lines where there is no terminal, at first and in a run of hours."""
+"""Seconds between two lines without a terminal, at first and in a run of hours."""
 
 REDRAWS_PER_SECOND = 4
 
@@ -38,7 +38,7 @@ class Progress:
         self.total = total
         self.clock = clock
         self.begun = clock()
-        # A line that moves would be torn apart by answers that are written to the same terminal.
+        # Answers written to the same terminal would break up a bar.
         self._live = _bar(total is not None) if is_terminal(sys.stderr) and not answers_on_terminal else None
         self._task = self._live.add_task("", total=total, figures="") if self._live is not None else None
         self._last = self.begun if self._live is None else float("-inf")
@@ -53,7 +53,7 @@ class Progress:
             self._live.stop()
 
     def show(self, tally: Tally, state_bytes: int, done: int = 0) -> None:
-        """Take the figures of now; `done` bytes of the input have been read."""
+        """Show the current figures, unless shown a moment ago; `done` bytes of the input have been read."""
         from meander.dataflow.tally import figures_line
 
         now = self.clock()
@@ -64,14 +64,14 @@ class Progress:
             completed = min(done, self.total) if self.total else 0
             self._live.update(self._task, completed=completed, figures=figures)
         elif done == self.total:
-            return  # The summary is about to say the same.
+            return  # The summary follows, with the same figures.
         else:
             print_note(self._share(done, now - self.begun) + figures)
         self._last = now
 
     @contextmanager
     def interrupted(self) -> Iterator[None]:
-        """Take what moves off the terminal while something else is written."""
+        """Hide the bar while something else is written to the terminal."""
         moving = self._live is not None and self._live.live.is_started
         self.__exit__()
         try:
@@ -83,7 +83,7 @@ class Progress:
     def finish(
         self, tally: Tally, state_bytes: int, *, resumed: bool = False, rejects_kept: bool = False
     ) -> None:
-        """The summary, after what moves has been taken away."""
+        """Print the summary."""
         from meander.dataflow.tally import summary
 
         seconds = self.clock() - self.begun
@@ -91,7 +91,7 @@ class Progress:
             print_note(line)
 
     def _pause(self, now: float) -> float:
-        """How long what has been shown stays as it is."""
+        """Seconds until the figures are shown again."""
         if self._live is not None:
             return 1 / REDRAWS_PER_SECOND
         return min(MOST_BETWEEN_LINES, max(BETWEEN_LINES, (now - self.begun) / 10))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     # These import the kernels, which the message that a run starts does not wait for.
     from meander.dataflow.tally import Tally
 
+QUERY_NAME = "query"
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -126,10 +128,10 @@ def _start_on_spark(request: Request, notice: CompilationNotice) -> Run:
     session = Session(time_unit=options.time_unit)
     for name, path in request.streams.items():
         session.stream(name, path)
-    session.query(request.query.text, name="query", plan=options.plan)
+    session.query(request.query.text, name=QUERY_NAME, plan=options.plan)
     started: Run = session.start(
         request.checkpoint,
-        {"query": request.out},
+        {QUERY_NAME: request.out},
         rejects=request.rejects,
         metrics=request.metrics,
         overwrite=request.overwrite,

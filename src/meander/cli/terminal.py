@@ -1,4 +1,4 @@
-"""Text for people: in color where a terminal shows it, plain where a file or a pipe takes it."""
+"""Text for people: in color on a terminal, plain in a file or a pipe."""
 
 from __future__ import annotations
 
