@@ -15,10 +15,8 @@ from meander.dataflow.ingest import Jump
 from meander.dataflow.runner import run_local
 from meander.dataflow.sinks.writer import open_answers, open_rejects
 from meander.dataflow.sources.reader import is_live, open_source
-from meander.dataflow.sources.registry import needs_spark
 from meander.dataflow.tally import Tally, jump_message
 from meander.engine import open_dataflow, physical_plan
-from meander.errors import ArgumentError
 from meander.options import LOCAL_BATCH_ROWS
 
 if TYPE_CHECKING:
@@ -31,9 +29,6 @@ class LocalRun:
     resumed = False
 
     def __init__(self, request: Request) -> None:
-        for name, path in request.streams.items():
-            if needs_spark(path):
-                raise ArgumentError(f"{name} comes from Kafka", hint="Kafka needs --runner spark")
         options = request.options
         self.request = request
         self.tally = Tally()
