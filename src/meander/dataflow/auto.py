@@ -141,7 +141,7 @@ class AutoPathOperator:
         parts = made() if callable(made) else [made]
         said = NO_ROWS
         if self.chosen[0] == CLOSURE:
-            pairs = sum(part.ts.size for part in parts) + self.closure.unasked
+            pairs = sum(part.ts.size for part in parts) + self.closure.undemanded_pairs
             said = self._weigh(rows, walked, pairs, int(self.closure.clock[0]))
         if out.ts.size == 0 and said.ts.size == 0:
             return parts
@@ -188,9 +188,9 @@ class AutoPathOperator:
                 return TREES
             held = self.closure.measure(upto)
             edges *= held.rows
-            roots = self.closure.roots_to_keep(held, upto)
+            roots = self.closure.roots_to_cache(held, upto)
         else:
-            roots = self.closure.roots_kept
+            roots = self.closure.cached_roots
         trees, closure = float(pairs), float(BATCH_PRICE * self.chosen[4])
         if roots > 0:
             closure += KEPT_PRICE * edges + roots / ROOTS_PRICE * int(self.chosen[5])

@@ -29,7 +29,7 @@ unsigned: Any = np.uint64
 
 def _cache_folder() -> str:
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return str(Path(home) / "meander" / "kernels" / digest.hexdigest()[:16])
