@@ -14,7 +14,6 @@ from judge import judge
 from meander.dataflow.operators import path_closure as closure
 from meander.dataflow.operators.path_closure import PathClosure
 from meander.dataflow.state import FIRST_CAPACITY
-from meander.kernels.closure_matrix import READY
 from oracle import expect
 from querytext import read_query
 
@@ -80,7 +79,7 @@ def test_more_roots_than_a_block_has_bits(mode: str) -> None:
     assert len({(one["src"], one["trg"]) for one in answers}) == 2 * 702
 
 
-def test_a_component_that_stays_costs_no_output_when_changes_are_asked_for() -> None:
+def test_a_component_that_stays_costs_no_output_in_changes_mode() -> None:
     """A ring whose edges arrive again and again before they expire: what holds already is never said twice."""
     ring = [(i, "a", (i + 1) % 6, time) for time in range(0, 60, 5) for i in range(6)]
     answers = list(
@@ -105,10 +104,10 @@ def test_extensions_within_a_slide_are_one_record() -> None:
     ]
 
 
-def test_what_is_kept_is_given_up_where_it_is_too_large_and_comes_back(
+def test_a_matrix_that_is_too_large_is_dropped_and_comes_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Three times many vertices and then few; too large is what has more than 256 places or 64 roots."""
+    """Three times many vertices and then few; too large is a matrix of more than 256 nodes or 64 roots."""
     monkeypatch.setattr(closure, "MOST_LEVELS", 256 * closure.CHUNK)
     chance = random.Random(2)
     edges = [
@@ -118,20 +117,21 @@ def test_what_is_kept_is_given_up_where_it_is_too_large_and_comes_back(
     ]
     text = "STREAM s WINDOW 30 SLIDE 10\nAnswer(x, y) <- a+(x, y)."
     dataflow = dataflow_of(text, path_operator="closure")
-    (share,) = next(one for one in dataflow.operators if isinstance(one, PathClosure)).shares
-    found, is_kept = [], []
+    [operator] = [item for item in dataflow.operators if isinstance(item, PathClosure)]
+    answers, is_cached = [], []
     for begin in range(0, len(edges), 100):
         part = edges_of(*edges[begin : begin + 100])
-        found += processed(dataflow, {"s": part}, int(part.ts[-1]))
-        is_kept.append((bool(share.matrix.counts[READY]), share.matrix.level.size > 0))
-    assert {(True, True), (False, False)} == set(is_kept)
-    assert [kept for kept, _ in groupby(is_kept)].count((True, True)) == 3
+        answers += processed(dataflow, {"s": part}, int(part.ts[-1]))
+        [share] = operator.shares
+        is_cached.append((operator.cached_roots > 0, share.tables.state.levels.level.size > 0))
+    assert {(True, True), (False, False)} == set(is_cached)
+    assert [item for item, _ in groupby(is_cached)].count((True, True)) == 3
     expected = answered(dataflow_of(text, path_operator="s-path"), "s", *edges)
     for instant in range(0, 600, 7):
-        assert held(found, instant) == held(expected, instant)
+        assert held(answers, instant) == held(expected, instant)
 
 
-def test_what_is_kept_between_segments_gives_way_to_the_memory_budget() -> None:
+def test_the_matrix_gives_way_to_the_memory_budget() -> None:
     chance = random.Random(1)
     edges = [(f"v{chance.randrange(1200)}", "a", f"v{chance.randrange(1200)}", i // 10) for i in range(4000)]
     text = "STREAM s WINDOW 100 SLIDE 10\nAnswer(x, y) <- a+(x, y)."

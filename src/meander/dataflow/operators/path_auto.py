@@ -174,7 +174,9 @@ class PathAuto(Operator):
         """Compare costs after a batch of the closure; the pairs to emit because of a switch."""
         if self.state.operator != CLOSURE:
             return NO_PAIRS
-        return self._count(rows, walked, pairs.ts.size + self.closure.unasked, int(self.closure.clock[0]))
+        return self._count(
+            rows, walked, pairs.ts.size + self.closure.undemanded_pairs, int(self.closure.clock[0])
+        )
 
     def _end_of_part(self, ts: Array, begin: int) -> int:
         """The end of the next part for S-PATH: between two instants."""
@@ -208,10 +210,10 @@ class PathAuto(Operator):
                     self._lengthen_parts()
                 return TREES
             extent = self.closure.measure(upto)
-            roots = self.closure.roots_to_keep(extent, upto)
+            roots = self.closure.roots_to_cache(extent, upto)
             work = Work(state.pairs, state.walked * extent.rows, state.rows, state.batches, roots)
         else:
-            work = Work(state.pairs, state.walked, state.rows, state.batches, self.closure.roots_kept)
+            work = Work(state.pairs, state.walked, state.rows, state.batches, self.closure.cached_roots)
         wanted = self.costs.decide(state.operator, work)
         if wanted is None:
             return state.operator

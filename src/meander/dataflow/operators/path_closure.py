@@ -1,14 +1,15 @@
-"""PATH as an operator by slide-batched closure: of its state only the time that it has reached is no cache.
+"""PATH by slide-batched closure (`kernels.closure`): all state except the clock is derived, and may be dropped.
 
-What answers hold, and until when, follows from the window's graph (see `kernels.closure`), so all arrays but the
-clock are scratch: they count as memory and are in no snapshot. With several threads each walks the whole batch
-for its share of the roots, with scratch of its own, and waits for no other: `start` copies what the walks need of
-the window's graph, so that the next batches can be started meanwhile.
+Which pairs are answers, and until when, follows from the window's graph (see `kernels.closure`), so that only the
+clock is in a snapshot. With several threads each walks the whole batch for its share of the roots, with tables of its
+own, and waits for no other: `start` copies what the walks need of the window's graph, so that the next batches can be
+started meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -25,531 +26,301 @@ from meander.dataflow.batch import (
     take_rows,
 )
 from meander.dataflow.operator import Context, Operator, Pending, Ready
+from meander.dataflow.operators.closure_tables import (
+    PER_EDGE,
+    PER_NODE,
+    PER_ROW,
+    ClosureTables,
+    bytes_per_item,
+    make_moves,
+    make_request,
+)
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import Task
-from meander.kernels.closure import (
-    COUNTS,
-    CURRENT,
-    DEMANDED,
-    EDGE_COLUMNS,
-    END,
-    ENDS_KNOWN,
-    FIRST,
-    HELD_ASKED,
-    HI,
-    LISTS,
-    LO,
-    MOST_SEGMENT_ROWS,
-    PLACE_COLUMNS,
-    RELATION,
-    ROOTS,
-    ROW_COLUMNS,
-    SINCE,
-    SRC,
-    STILL_ASKED,
-    TRG,
-    UNASKED,
-    Demand,
-    Extent,
-    Moves,
-    Places,
-    Segment,
-    find_rows,
-    measure_graph,
-)
-from meander.kernels.closure_flow import BOTH, HAVE_COLUMNS, STAGED_COLUMNS, Bits
-from meander.kernels.closure_matrix import (
-    CHUNK,
-    COLUMNS,
-    LATEST,
-    MATRIX_COUNTS,
-    MATRIX_EDGE,
-    MATRIX_PLACE,
-    OFF,
-    READY,
-    SHORT,
-    SHORT_COLUMNS,
-    SHORT_EDGES,
-    SHORT_PLACES,
-    Matrix,
-    forget_matrix,
-)
-from meander.kernels.closure_walk import (
-    CURSOR,
-    CUT_TIME,
-    END_COLUMNS,
-    OUT,
-    Asked,
-    walk_segments,
-)
-from meander.kernels.forest import Automaton
+from meander.kernels.closure.extent import Extent, measure_graph
+from meander.kernels.closure.levels import MAX_LEVEL
+from meander.kernels.closure.segment import find_rows
+from meander.kernels.closure.tables import CHUNK as CHUNK
+from meander.kernels.closure.tables import MAX_SEGMENT_ROWS, Edge, Input, StagedAnswer
+from meander.kernels.closure.walk import walk_batch
+from meander.kernels.forest import STATES
 from meander.kernels.graph import ROWS, UNDONE
+from meander.kernels.record import layout
 from meander.kernels.status import FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
 from meander.physical.plan import PathOp
 
-LEAST_PLACES = 256
-LEAST_EDGES = 256
-LEAST_STAGED = 1024
-PLENTY = 1 << 17  # answers of one share to one part, of those that are usual
-MOST_LEVELS = 1 << 24  # by place and root; each takes six bytes
-
-# By name: type, columns.
-_BY_PLACE: dict[str, tuple[type, int]] = {
-    "place": (np.int32, PLACE_COLUMNS),
-    "have": (np.uint64, HAVE_COLUMNS),
-    "fresh": (np.uint64, BOTH),
-    "timed": (np.uint16, ROOTS),
-    "asked": (np.uint64, BOTH),
-}
+MIN_OUTPUT = 1024
+USUAL_OUTPUT = 1 << 17  # answers of one share to one part of a batch: few parts have more
+ANSWER_BYTES = sum(column.itemsize * column[:1].size for column in empty_batch(1))
+MOST_LEVELS = 1 << 24  # by node and root: a larger matrix is not kept
 
 
-def closure_moves(automaton: Automaton) -> Moves:
-    """The automaton as the closure reads it."""
-    moves = (automaton.relation_inverse, automaton.relation_from, automaton.relation_to)
-    return Moves(
-        automaton.relation_begin,
-        np.ascontiguousarray(np.stack(moves, axis=1)),
-        automaton.accepting,
-        np.array([*automaton.settings, *automaton.finals[:1]], np.int64),
-    )
+class WalkInput(NamedTuple):
+    """A batch as the walks read it. Nothing of it is changed later."""
 
-
-class Changed(NamedTuple):
-    """A batch as the walk takes it: nothing of it is changed later."""
-
-    rows: Batch
-    found: Array  # by row: the row of the window's graph
-    cut_instant: Array  # by row: whether something is deleted at its instant
-    known: int  # of so many rows of the window's graph the walk of the batch before knows all
-    edges: Array  # the rows of the window's graph after those: as in `Segment.row`
-    expiries: Array  # of the same: the expiry before the batch
-    valid: Array  # where nothing is known: the rows among these that are input edges, by expiry
-    asked: Array  # where nothing is known: the rows of the demand, by source
+    changes: Input
+    rows_seen: int  # leading rows of the window's graph that the walk of the batch before has copied
+    edges: Array  # the rows after those: as in `Segment.edge`, with their expiries before the batch
+    valid: Array  # if no rows were seen: those that are input edges, by expiry
+    demanded: Array  # if no rows were seen: those of the demand, by source
     upto: int
     capacity: int  # all vertices are below
-    version: int  # of what may be known from before: see `ClosureOperator.version`
+    version: int  # of the caches: see `PathClosure.version`
     slot: int  # which of the outputs to write to
 
 
-class Walked(NamedTuple):
-    """What a walk has made."""
-
-    rows: Batch
-    unasked: int  # how many pairs nobody asked for
-    roots: int  # there are so many in what is kept of the last segment; -1 where nothing is
+class WalkResult(NamedTuple):
+    answers: Batch
+    undemanded: int  # number of pairs that were found and not demanded
+    roots: int  # number of roots in the matrix after the last segment; -1: there is no matrix
 
 
 class ClosureShare:
-    """The walk over one share of the roots."""
+    """The walk over one share of the roots; up to `slots` outputs are in use at once."""
 
-    def __init__(
-        self,
-        store: Store,
-        moves: Moves,
-        asked: Asked,
-        demanded: int,
-        name: str,
-        slots: int,
-    ) -> None:
-        self.store, self.moves, self.asked = store, moves, asked
-        self.by_place = {one: of for one, of in _BY_PLACE.items() if one != "asked" or demanded >= 0}
-        self.prefix = f"{name} "
-        self._array("row", 0, np.int32, ROW_COLUMNS)
-        self._array("exp", 0, np.int64, 2)
-        self._array("marked", 0, np.uint8)
-        self._array("lists", LISTS, np.int32, 0)
-        self._array("counts", COUNTS, np.int64)
-        self._array("number", 0, np.int32)
-        self._array("asked", 0, np.uint64, BOTH)
-        for name, (dtype, width) in self.by_place.items():
-            self._array(name, store.first_capacity(LEAST_PLACES), dtype, width)
-        self._array("stamp", 0, np.int64, 2)
-        self._array("demand", 3, np.int64)
-        self._get("demand")[DEMANDED] = demanded
-        self._array("edge", store.first_capacity(LEAST_EDGES), np.int64, EDGE_COLUMNS)
-        self._array("out", store.first_capacity(LEAST_EDGES), np.int64, 4)
-        self._array("staged", store.first_capacity(LEAST_STAGED), np.int64, STAGED_COLUMNS)
-        self._array("ends", 0, np.int64, END_COLUMNS)
-        self._array("slots", 1, np.int64)
-        self._array("cursor", CURSOR, np.int64)
-        self._empty_matrix()
-        self._array("edge_of", 0, np.int32, max(1, int(np.diff(moves.begin).max(initial=0))))
-        self._array("matrix number", 0, np.int32)
-        self._array("column_of", 0, np.int32)
-        self._array("matrix", MATRIX_COUNTS, np.int64)
+    def __init__(self, tables: ClosureTables, slots: int, max_levels: int) -> None:
+        self.tables, self.store, self.max_levels = tables, tables.store, max_levels
         self.capacity = 0
         self.version = 0
-        self.valid = 0  # edges, when the walk began
-        self.most_edges = 0  # so many valid edges were too many for the matrix
-        self.outs = [empty_batch(store.first_capacity(LEAST_STAGED)) for _ in range(slots)]
-        self.bind()
-
-    def _array(self, name: str, length: int, dtype: type, width: int | None = None) -> None:
-        self.store.array(self.prefix + name, length, dtype, width=width, scratch=True)
-        self.is_bound = False
-
-    def _get(self, name: str) -> Array:
-        return self.store.arrays[self.prefix + name]
-
-    def _grow(self, name: str, length: int, fill: int = 0) -> None:
-        if length > self._get(name).shape[0]:
-            self.store.grow(self.prefix + name, length, fill)
-            self.is_bound = False
-
-    def bind(self) -> None:
-        """Take up the store's arrays, after growth or restoring."""
-        get = self._get
-        self.is_bound = True
-        self.segment = Segment(get("row"), get("exp"), get("marked"), get("lists"), get("counts"))
-        self.places = Places(get("number"), get("place"), get("edge"), get("out"))
-        self.bits = Bits(get("have"), get("fresh"), get("timed"), get("asked"))
-        self.matrix = Matrix(
-            get("level"),
-            get("before"),
-            get("since"),
-            get("matrix place"),
-            get("dirty"),
-            get("matrix edge"),
-            get("edge_of"),
-            get("matrix number"),
-            get("column"),
-            get("column_of"),
-            get("matrix"),
-        )
-
-    def _reserve_vertices(self, capacity: int) -> None:
-        self.capacity = capacity
-        states = int(self.moves.settings[0])
-        self._grow("number", capacity * states, -1)
-        self._grow("matrix number", capacity * states, -1)
-        self._grow("column_of", capacity, -1)
-        if self.moves.settings[1] >= 0:
-            self._grow("ends", capacity, -1)
-        if self._get("demand")[DEMANDED] >= 0:
-            self._grow("stamp", capacity)
+        self.valid_edges = 0  # when the walk began
+        self.too_many_edges = 0  # so many valid edges needed too large a matrix; 0: there is one
+        self.outputs = [empty_batch(self.store.first_capacity(MIN_OUTPUT)) for _ in range(slots)]
 
     def reserve_output(self, slot: int) -> None:
-        """Room for as much as any batch has needed so far, where the budget has it to spare."""
-        most = max(out.ts.size for out in self.outs)
-        if self.outs[slot].ts.size < most and self._may_spare(most):
-            self.outs[slot] = grow_batch(NO_PAIRS, most, self.store, f"{self.prefix}output {slot}")
+        """Make room for as many answers as any batch had so far, if the budget has it to spare."""
+        most = max(output.ts.size for output in self.outputs)
+        if self.outputs[slot].ts.size < most and self._can_spare(most):
+            self._grow_output(slot, most, NO_PAIRS)
 
-    def _may_spare(self, answers: int) -> bool:
-        """Whether room for so many answers is little beside what the budget has left."""
-        return self.store.budget.has_room(10 * answers * sum(column.itemsize for column in NO_PAIRS))
+    def _can_spare(self, answers: int) -> bool:
+        """Whether room for these answers is little compared with what the budget has left."""
+        return self.store.budget.has_room(10 * answers * ANSWER_BYTES)
 
-    def walk(self, changed: Changed) -> Walked:
+    def _grow_output(self, slot: int, length: int, content: Batch) -> None:
+        self.outputs[slot] = grow_batch(content, length, self.store, f"{self.tables.prefix}output {slot}")
+
+    def _double_output(self, slot: int) -> None:
+        output, usual = self.outputs[slot], self.store.first_capacity(USUAL_OUTPUT)
+        least = usual if self._can_spare(usual) else 0
+        staged = self.tables.state.staged.answer.size
+        self._grow_output(slot, max(2 * output.ts.size, least) + staged, output)
+
+    def walk(self, work: WalkInput) -> WalkResult:
         """What the batch changes for this share's roots."""
-        self._begin(changed)
-        cursor = self._get("cursor")
-        sources = self.segment.row[changed.asked, SRC]
-        begin = np.searchsorted(sources, np.arange(self._get("stamp").shape[0] + 1))
-        demand = Demand(changed.asked, begin, self._get("stamp"), self._get("demand"))
+        tables, rows = self.tables, work.changes.batch.ts.size
+        self._begin(work)
 
-        def attempt() -> int:
-            return walk_segments(
-                changed.rows,
-                changed.found,
-                changed.cut_instant,
-                changed.upto,
-                self.segment,
-                self.places,
-                self.bits,
-                self.matrix,
-                self._get("staged"),
-                self._get("ends"),
-                self._get("slots"),
-                self.moves,
-                self.asked,
-                demand,
-                self.outs[changed.slot],
-                cursor,
-            )
+        def grow_levels() -> None:
+            if not tables.grow_levels(self.max_levels):
+                self.too_many_edges = self.valid_edges + rows
 
-        make_room = {
-            FULL_OUTPUT: lambda: self._grow_output(changed.slot),
-            FULL_SCRATCH: self._grow_places,
-            FULL_MATRIX: lambda: self._grow_matrix(self.valid + changed.rows.ts.size),
-            FULL_TABLE: lambda: self._grow(
-                "staged", 2 * self._get("staged").shape[0] + 2 * changed.rows.ts.size
-            ),
-        }
-        run_to_end(self.store, cursor, attempt, make_room)
-        counts = self.matrix.counts
-        roots = int(counts[COLUMNS]) if counts[READY] else -1
-        rows = take_rows(self.outs[changed.slot], slice(int(cursor[OUT])))
-        return Walked(rows, int(self.segment.counts[UNASKED]), roots)
-
-    def _grow_output(self, slot: int) -> None:
-        out = self.outs[slot]
-        plenty = self.store.first_capacity(PLENTY)
-        least = plenty if self._may_spare(plenty) else 0
-        length = max(2 * out.ts.size, least) + self._get("staged").shape[0]
-        self.outs[slot] = grow_batch(out, length, self.store, f"{self.prefix}output {slot}")
-
-    def _begin(self, changed: Changed) -> None:
-        """The edges that are valid before the batch, by expiry: all, or those that are not known from before."""
-        if changed.capacity > self.capacity:
-            self._reserve_vertices(changed.capacity)
-        known, total = changed.known, changed.known + changed.expiries.size
-        held = self.segment.row.shape[0]
-        if total > held:
-            lists = self.segment.lists
-            self._grow("row", 2 * total)
-            self._grow("exp", 2 * total)
-            self._grow("marked", 2 * total)
-            self._array("lists", LISTS, np.int32, 2 * total)
-            self._get("lists")[:, :held] = lists
-            self._grow("edge_of", 2 * total, -1)
-        self._grow("slots", min(changed.rows.ts.size, MOST_SEGMENT_ROWS) + 2)
-        if not self.is_bound:
-            self.bind()
-        row, exp, _, lists, counts = self.segment
-        row[known:total] = changed.edges
-        exp[known:total, LO] = changed.expiries
-        exp[known:total, HI] = changed.expiries
-        if known == 0:
-            lists[0, : changed.valid.size] = changed.valid
-            counts[[CURRENT, FIRST, END]] = 0, 0, changed.valid.size
-            still_asked = changed.asked[changed.expiries[changed.asked] > 0]
-            lists[STILL_ASKED, : still_asked.size] = still_asked
-            counts[HELD_ASKED] = still_asked.size
-        counts[UNASKED] = 0
-        self.valid = int(counts[END] - counts[FIRST])
-        cursor = self._get("cursor")
-        cursor[:] = 0
-        cursor[CUT_TIME] = -1
-        if changed.version != self.version:
-            self.version = changed.version
-            self.matrix.counts[READY] = counts[ENDS_KNOWN] = 0
-        if self.valid <= self.most_edges // 2:
-            self.matrix.counts[OFF] = self.most_edges = 0
-
-    def _grow_matrix(self, edges: int) -> None:
-        """Room for what is short, with what is there; no matrix at all where that would be too large."""
-        counts = self.matrix.counts
-        short = int(counts[SHORT])
-        held_places, held_columns = self.matrix.level.shape
-        places = (
-            max(2 * held_places, self.store.first_capacity(LEAST_PLACES))
-            if short & SHORT_PLACES
-            else held_places
+        run_to_end(
+            self.store,
+            tables.get("cursor")[0],
+            lambda: walk_batch(work.changes, tables.state, self.outputs[work.slot], tables.cursor),
+            {
+                FULL_OUTPUT: lambda: self._double_output(work.slot),
+                FULL_SCRATCH: tables.grow_subgraph,
+                FULL_MATRIX: grow_levels,
+                FULL_TABLE: lambda: tables.grow_staged(rows),
+            },
         )
-        # Rows that end where their columns do share the caches better, so there are not many to spare.
-        columns = held_columns + max(held_columns // 4, CHUNK) if short & SHORT_COLUMNS else held_columns
-        columns = -(-columns // CHUNK) * CHUNK
-        more = 6 * (places * columns - held_places * held_columns)
-        if places * columns > MOST_LEVELS or not self.store.budget.has_room(2 * more):
-            self._give_up_matrix()
-            self.most_edges = edges
-            return
-        if places > held_places or columns > held_columns:
-            level = self.matrix.level
-            for table in ("level", "before", "since"):
-                self._array(table, places, np.uint16, columns)
-            self._get("level")[:held_places, :held_columns] = level
-            self._grow("column", columns)
-            self._grow("matrix place", places)
-            self._grow("dirty", places)
-        if short & SHORT_EDGES:
-            least = self.store.first_capacity(LEAST_EDGES)
-            self._grow("matrix edge", max(2 * self.matrix.edge.shape[0], least))
-        self.bind()
+        levels = tables.state.levels.counts
+        return WalkResult(
+            take_rows(self.outputs[work.slot], slice(int(tables.cursor.emitted))),
+            int(tables.state.demand.counts.undemanded),
+            int(levels.columns) if levels.is_ready else -1,
+        )
 
-    def _give_up_matrix(self) -> None:
-        """Do without it, and leave its memory to others."""
-        forget_matrix(self.matrix)
-        self.matrix.counts[OFF] = 1
-        self._empty_matrix()
-        self.bind()
-
-    def _empty_matrix(self) -> None:
-        """The tables that grow with the matrix, without any room."""
-        for table in ("level", "before", "since"):
-            self._array(table, 0, np.uint16, 0)
-        self._array("matrix place", 0, np.int32, MATRIX_PLACE)
-        self._array("dirty", 0, np.int64, 2)
-        self._array("matrix edge", 0, np.int32, MATRIX_EDGE)
-        self._array("column", 0, np.int32)
-
-    def _grow_places(self) -> None:
-        """Places and edges at once: either may have been what was short."""
-        for name in self.by_place:
-            self._grow(name, 2 * self.places.place.shape[0])
-        for name in ("edge", "out"):
-            self._grow(name, 2 * self.places.edge.shape[0])
-        self.bind()
+    def _begin(self, work: WalkInput) -> None:
+        """Copy the edges of the window's graph: all, or those that are new since the last walk."""
+        tables = self.tables
+        if work.capacity > self.capacity:
+            self.capacity = work.capacity
+            tables.reserve_vertices(work.capacity)
+        total = work.rows_seen + work.edges.size
+        tables.reserve_rows(total)
+        tables.grow("staged.offset", min(work.changes.batch.ts.size, MAX_SEGMENT_ROWS) + 2)
+        edges = tables.get("segment.edge")
+        edges[work.rows_seen : total] = work.edges
+        if work.rows_seen == 0:
+            sources, vertices = edges["src"][work.demanded], tables.get("demand.stamp").size
+            tables.set_demand(work.demanded, np.searchsorted(sources, np.arange(vertices + 1)))
+        if not tables.is_bound:
+            tables.bind()
+        segment, demand, levels = tables.state.segment, tables.state.demand, tables.state.levels
+        if work.rows_seen == 0:
+            counts = segment.counts
+            segment.by_expiry[0, : work.valid.size] = work.valid
+            counts.current, counts.begin, counts.end = 0, 0, work.valid.size
+            valid = work.demanded[work.edges["hi"][work.demanded] > 0]
+            demand.valid[: valid.size] = valid
+            demand.counts.valid = valid.size
+        demand.counts.undemanded = 0
+        tables.get("cursor")[0] = 0
+        tables.cursor.upto = work.upto
+        tables.cursor.deleted_at = -1
+        self.valid_edges = int(segment.counts.end - segment.counts.begin)
+        if work.version != self.version:
+            self.version = work.version
+            levels.counts.is_ready = segment.counts.has_vertex_ends = 0
+        if self.valid_edges <= self.too_many_edges // 2:
+            levels.counts.is_off = self.too_many_edges = 0
 
 
-class ClosurePending(NamedTuple):
-    """The output of the shares of one batch."""
+@dataclass(frozen=True, slots=True)
+class PendingWalks:
+    """The answers of one batch, while the shares may still compute them."""
 
     operator: PathClosure
-    tasks: Sequence[Task[Walked]]
-
-    @property
-    def is_ready(self) -> bool:
-        return False
+    walks: Sequence[Task[WalkResult]]
+    is_ready: bool = False
 
     def result(self) -> Batch:
-        return self.operator.finish(self.tasks)
+        return self.operator.finish(self.walks)
 
 
 class PathClosure(Operator):
-    """PATH, bit-parallel over 512 roots at a time and batched by slide."""
+    """PATH for all roots at once, batched by slide."""
 
     def __init__(self, node: PathOp, context: Context) -> None:
-        self.inputs = tuple(dict.fromkeys(node.inputs))
-        self.relations = context.relations_of(dict.fromkeys(node.inputs))
+        inputs = tuple(dict.fromkeys(node.inputs))
+        self.inputs, self.relations = inputs, context.relations_of(inputs)
         self.demanded = -1 if node.demand is None else context.relations[node.demand]
-        self.graph = context.graph
-        self.vertices = context.vertices
+        self.graph, self.vertices, self.pool = context.graph, context.vertices, context.pool
         self.store: Store = context.store
         self.automaton = automaton_arrays(node, context.relations_of(node.edges), self.graph.relations)
-        # Without expiries only starts (until FOREVER) and stops (as retractions) of answers are emitted.
+        # If nobody needs expiries, only starts (until FOREVER) and stops (retractions) are emitted.
         self.expiries = (
             context.mode == "intervals" or context.paths or context.is_read or node.operator == "auto"
         )
         self.clock = self.store.array("clock", 1, np.int64, -1)
-        settings = np.array([self.expiries, context.paths], np.int64)
         roots = np.array(sorted(context.pin(node.root)), np.int32)
-        self.pool = context.pool
-        self.shares = [
-            ClosureShare(
-                self.store,
-                closure_moves(self.automaton),
-                Asked(roots, np.array([share, self.pool.threads], np.int64), settings),
-                self.demanded,
-                f"share {share}",
-                context.ahead + 1,
+        self.shares = []
+        for share in range(self.pool.threads):
+            request = make_request(
+                roots, share, self.pool.threads, expiries=self.expiries, paths=context.paths
             )
-            for share in range(self.pool.threads)
-        ]
-        self.version = 0  # of what shares may know from before
+            moves = make_moves(self.automaton)
+            tables = ClosureTables(self.store, f"share {share} ", moves, request, self.demanded)
+            self.shares.append(ClosureShare(tables, context.ahead + 1, MOST_LEVELS))
+        self.version = 0  # of the caches: those of a share are dropped if theirs is another
         self.packed = self.graph.packed
-        self.known = 0  # rows of the window's graph that the last walk knows
-        self.known_version = 0
+        self.rows_seen = 0  # rows of the window's graph that the last walk has copied
+        self.rows_seen_version = 0
         self.slot = 0
-        self.unasked = 0  # how many pairs of the last batch nobody asked for
-        self.roots_kept = (
-            0  # how many roots there are in what is kept of the last segment; 0 where nothing is
-        )
+        self.undemanded_pairs = 0  # of the last batch: found and not demanded
+        self.cached_roots = 0  # number of roots in the matrices after the last batch; 0: there are none
 
     def bind(self) -> None:
+        """Read the store's arrays again, after restoring."""
         self.clock = self.store.arrays["clock"]
         for share in self.shares:
-            share.bind()
+            share.tables.bind()
         self.forget()
 
     def forget(self) -> None:
-        """What was known is not so any more: state was restored, or another operator took rows in."""
+        """Drop the caches: state was restored, or another operator has processed rows."""
         self.version += 1
 
     def measure(self, time: int) -> Extent:
-        """The extent of the input that is valid after `time`; within a batch without what it changes later."""
+        """The extent of the input that is valid after `time`; within a batch without what changes later."""
         graph = self.graph.graph
         seen = np.zeros(graph.first_out.size // self.graph.relations, np.int8)
         return Extent(*measure_graph(graph, self.automaton.reads, time, seen))
 
-    def roots_to_keep(self, held: Extent, time: int) -> int:
-        """How many roots there would be, rather too many, with a graph like this; 0 where it is too large to keep."""
-        if held.sources * held.ends * int(self.automaton.settings[0]) > MOST_LEVELS:
+    def roots_to_cache(self, held: Extent, time: int) -> int:
+        """An upper estimate of the roots in the matrix of such a graph; 0 if that would be too large to keep."""
+        if held.sources * held.ends * int(self.automaton.settings[STATES]) > MOST_LEVELS:
             return 0
-        return held.sources if (held.latest - time) // held.unit < LATEST else 0
+        return held.sources if (held.latest - time) // held.unit < MAX_LEVEL else 0
 
     def has_room(self, held: Extent, pairs: int) -> bool:
-        """Whether the budget has room for a walk over a graph like this that hands out so many pairs."""
-        place = sum(np.dtype(dtype).itemsize * width for dtype, width in _BY_PLACE.values())
-        walked = 8 * (EDGE_COLUMNS + ROW_COLUMNS) * held.rows + place * held.ends * int(
-            self.automaton.settings[0]
-        )
-        # Tables are doubled, and each thread has its own; a pair is staged, and then handed out.
-        return self.store.budget.has_room(
-            2 * len(self.shares) * walked + 2 * 8 * (STAGED_COLUMNS + 4) * pairs
-        )
+        """Whether the budget has room to walk a graph of this extent and emit this many pairs."""
+        nodes = held.ends * int(self.automaton.settings[STATES])
+        rows = bytes_per_item(PER_ROW) + bytes_per_item(PER_EDGE)
+        walked = rows * held.rows + bytes_per_item(PER_NODE) * nodes
+        # Tables are doubled, and each thread has its own; a pair is staged, and then emitted.
+        emitted = (layout(StagedAnswer).itemsize + ANSWER_BYTES) * pairs
+        return self.store.budget.has_room(2 * len(self.shares) * walked + 2 * emitted)
 
     def start(self, inputs: Sequence[Batch], upto: int) -> Pending:
         return self.start_merged(merge_inputs(inputs, self.relations), upto)
 
-    def start_merged(self, rows: Batch, upto: int, done: Batch | None = None) -> Pending:
-        """Start a batch whose inputs are merged; `done` are earlier rows of it, whose answers are emitted already.
+    def start_merged(self, batch: Batch, upto: int, done: Batch | None = None) -> Pending:
+        """Start a batch whose inputs are merged: the pairs whose expiry (or validity) its changes, and time, change.
 
-        The result must be awaited before `ahead` more batches are started.
+        `done` are rows of the same batch, before these, whose answers are emitted already. Results must be awaited
+        in the order of their batches, and before `ahead` more batches are started.
         """
         horizon = int(self.clock[0])
         self.clock[0] = upto
-        if rows.ts.size == 0 and self.expiries:
+        if batch.ts.size == 0 and self.expiries:
             return Ready(NO_PAIRS)
-        changed = self._changed(rows, horizon, upto, done)
+        work = self._prepare(batch, horizon, upto, done)
         for share in self.shares:
-            share.reserve_output(changed.slot)
-        tasks = [self.pool.submit(partial(share.walk, changed), lane=share) for share in self.shares]
-        self.known, self.known_version = changed.known + changed.expiries.size, changed.version
-        return ClosurePending(self, tasks)
+            share.reserve_output(work.slot)
+        return PendingWalks(
+            self, [self.pool.submit(partial(share.walk, work), lane=share) for share in self.shares]
+        )
 
-    def finish(self, tasks: Sequence[Task[Walked]]) -> Batch:
-        walked = self.pool.results(tasks)
-        self.unasked = sum(one.unasked for one in walked)
-        kept = [one.roots for one in walked]
-        self.roots_kept = sum(kept) if min(kept) >= 0 else 0
-        return merge_outputs([one.rows for one in walked])
+    def finish(self, walks: Sequence[Task[WalkResult]]) -> Batch:
+        """Await the shares of a batch."""
+        results = self.pool.results(walks)
+        self.undemanded_pairs = sum(result.undemanded for result in results)
+        roots = [result.roots for result in results]
+        self.cached_roots = sum(roots) if min(roots) >= 0 else 0
+        return merge_outputs([result.answers for result in results])
 
-    def _changed(self, rows: Batch, horizon: int, upto: int, done: Batch | None) -> Changed:
+    def _prepare(self, batch: Batch, horizon: int, upto: int, done: Batch | None) -> WalkInput:
+        """Copy what the walks need of the window's graph."""
         graph = self.graph.graph
-        rows = Batch(*(np.ascontiguousarray(column) for column in rows))
-        found = np.empty(rows.ts.size, np.int32)
-        find_rows(graph, rows, found)
-        cuts = (rows.op < 0) & (rows.source != self.demanded)
-        cut_instant = np.isin(rows.ts, rows.ts[cuts]) if cuts.any() else cuts
+        changes = self._find_changes(batch)
         if self.graph.packed != self.packed:
             self.packed = self.graph.packed
             self.forget()
         total = int(graph.counts[ROWS])
-        # With a demand all is said anew: what is asked for no more is not told to a walk.
-        known = self.known if self.version == self.known_version and self.demanded < 0 else 0
-        expiries = np.zeros(total - known, np.int64)
-        valid = asked = np.zeros(0, np.int64)
-        if known == 0:
-            expiries, horizon = self._expiries(horizon, done)
-            relation = graph.relation[:total]
-            expiries[expiries <= horizon] = 0
-            valid = np.flatnonzero((expiries > 0) & (self.automaton.reads[relation] != 0))
+        # With a demand all rows are copied again: the walks do not track which demanded pairs are left.
+        is_same = self.version == self.rows_seen_version and self.demanded < 0
+        seen = self.rows_seen if is_same else 0
+        edges = np.zeros(total - seen, layout(Edge))
+        for column, values in (("relation", graph.relation), ("src", graph.src), ("trg", graph.trg)):
+            edges[column] = values[seen:total]
+        edges["since"] = -1
+        valid = demanded = np.zeros(0, np.int64)
+        if seen == 0:
+            expiries = self._expiries(horizon, done)
+            edges["lo"] = edges["hi"] = expiries
+            valid = np.flatnonzero((expiries > 0) & (self.automaton.reads[edges["relation"]] != 0))
             valid = valid[np.argsort(expiries[valid], kind="stable")]
-            asked = np.flatnonzero(relation == self.demanded)
-            asked = asked[np.argsort(graph.src[asked], kind="stable")]
-        edges = np.empty((total - known, ROW_COLUMNS), np.int32)
-        for column, values in ((RELATION, graph.relation), (SRC, graph.src), (TRG, graph.trg)):
-            edges[:, column] = values[known:total]
-        edges[:, SINCE] = -1
-        self.slot = (self.slot + 1) % len(self.shares[0].outs)
-        copied = (*rows, found, cut_instant, edges, expiries, valid, asked)
+            demanded = np.flatnonzero(edges["relation"] == self.demanded)
+            demanded = demanded[np.argsort(edges["src"][demanded], kind="stable")]
+        self.slot = (self.slot + 1) % len(self.shares[0].outputs)
+        copied = (*batch, changes.row, changes.has_deletion, edges, valid, demanded)
         self.store.count_buffer(f"batch {self.slot}", sum(array.nbytes for array in copied))
-        return Changed(
-            rows,
-            found,
-            cut_instant,
-            known,
-            edges,
-            expiries,
-            valid,
-            asked,
-            upto,
-            self.vertices.capacity,
-            self.version,
-            self.slot,
+        self.rows_seen, self.rows_seen_version = total, self.version
+        return WalkInput(
+            changes, seen, edges, valid, demanded, upto, self.vertices.capacity, self.version, self.slot
         )
 
-    def _expiries(self, horizon: int, done: Batch | None) -> tuple[Array, int]:
-        """Of all rows of the window's graph, after what is `done`; and the time that is reached then."""
+    def _find_changes(self, batch: Batch) -> Input:
+        row = np.empty(batch.ts.size, np.int32)
+        find_rows(self.graph.graph, batch, row)
+        deletes = (batch.op < 0) & (batch.source != self.demanded)
+        has_deletion = np.isin(batch.ts, batch.ts[deletes]) if deletes.any() else deletes
+        return Input(batch, row, has_deletion)
+
+    def _expiries(self, horizon: int, done: Batch | None) -> Array:
+        """The expiry of each row of the graph before the batch, or after what is `done` of it; expired: 0."""
         graph = self.graph.graph
         total, undone = int(graph.counts[ROWS]), int(graph.counts[UNDONE])
         expiries = graph.exp[:total].copy()
-        # The oldest comes last, and so is what stays.
+        # The oldest expiry of a row comes last, and so prevails.
         expiries[graph.undo_row[:undone][::-1]] = graph.undo_exp[:undone][::-1]
         if done is not None:
-            before = np.empty(done.ts.size, np.int32)
-            find_rows(graph, Batch(*(np.ascontiguousarray(column) for column in done)), before)
-            expiries[before] = np.where(done.op > 0, done.exp, np.where(done.exp > done.ts, done.exp, 0))
+            row = self._find_changes(done).row
+            expiries[row] = np.where(done.op > 0, done.exp, np.where(done.exp > done.ts, done.exp, 0))
             horizon = max([horizon, *done.ts[-1:].tolist()])
-        return expiries, horizon
+        expiries[expiries <= horizon] = 0
+        return expiries
