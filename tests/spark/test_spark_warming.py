@@ -19,7 +19,7 @@ from meander.syntax import parse
 
 AFTERWARDS = """
 import sys
-from numba.core.caching import Cache
+from meander.kernels.jit import KernelCache as Cache
 from meander.spark.warming import made_up, warm_up
 from meander.spark.pools import unpack_jobs
 from meander.spark.rehearsal import Memory, rehearse
