@@ -6,11 +6,11 @@ from meander.dataflow.edges import INFINITY
 from meander.dataflow.tabular import edges_of, judge_row
 from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
-from meander.spark.advance import LIVE
-from meander.spark.cells import stage_jobs
-from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, REJECTS, TICK, Chunk, cell_keys
-from meander.spark.codec import decode_rejects, encode_edges
-from meander.spark.rehearsal import Memory, no_incident, rehearse
+from meander.spark.cell.job import stage_jobs
+from meander.spark.cell.local_cells import Memory, no_incident, rehearse
+from meander.spark.cell.step import LIVE
+from meander.spark.edge_codec import decode_rejects, encode_edges
+from meander.spark.messages import ANSWERS, CLOSED, EDGES, FIGURES, REJECTS, TICK, Chunk, cell_keys
 
 
 class Cells:

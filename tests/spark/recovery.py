@@ -26,11 +26,11 @@ from judge import judge
 from meander.physical.plan import PATH_OPERATORS, QueryPlan
 from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
-from meander.spark.advance import LIVE, advance
-from meander.spark.cells import Job, Output, stage_jobs
-from meander.spark.chunks import ANSWERS, CLOSED, EDGES, TICK, Chunk
-from meander.spark.codec import encode_edges
-from meander.spark.state import Head
+from meander.spark.cell.job import Job, Output, stage_jobs
+from meander.spark.cell.manifest import Head
+from meander.spark.cell.step import LIVE, advance
+from meander.spark.edge_codec import encode_edges
+from meander.spark.messages import ANSWERS, CLOSED, EDGES, TICK, Chunk
 from oracle import Edge, Expected, expect, is_usable
 from querytext import Step, read_query
 from strategies import Case, cases, once_in, pick

@@ -9,13 +9,23 @@ from meander.dataflow.edges import INFINITY
 from meander.dataflow.tabular import edges_of
 from meander.physical.plan import build
 from meander.physical.planning import plan_query
-from meander.spark import advance as steps
-from meander.spark.advance import LIVE, advance
-from meander.spark.arriving import passed_on
-from meander.spark.cells import HEAD, INGEST, Cell, Job
-from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, FULL, PARTITION_SHIFT, REJECTS, TICK, Chunk
-from meander.spark.codec import decode_rejects, encode_edges
-from meander.spark.rehearsal import Memory
+from meander.spark.cell import step as steps
+from meander.spark.cell.ingest import passed_on
+from meander.spark.cell.job import HEAD, INGEST, Cell, Job
+from meander.spark.cell.local_cells import Memory
+from meander.spark.cell.step import LIVE, advance
+from meander.spark.edge_codec import decode_rejects, encode_edges
+from meander.spark.messages import (
+    ANSWERS,
+    CLOSED,
+    EDGES,
+    FIGURES,
+    FULL,
+    PARTITION_SHIFT,
+    REJECTS,
+    TICK,
+    Chunk,
+)
 
 CLOSURE = "STREAM s WINDOW 20 SLIDE 2\nAnswer(x, y) <- (a/b*)(x, y) as P."
 TRIANGLE = "STREAM s WINDOW 12\nAnswer(x, z) <- a(x, y), b(y, z), a(x, z)."

@@ -16,17 +16,17 @@ from incidents import CLOSURE, assert_undisturbed, generate, open_session, read_
 from command import environment
 from command import meander as command
 from meander.errors import ArgumentError, InputError, StateError
-from meander.spark import locking
-from meander.spark.checkpoint import check_checkpoint, check_parts, meaning_of, note_queries
-from meander.spark.handover import MANIFEST, take_over
-from meander.spark.locking import CheckpointLock, output_lock
-from meander.spark.notes import FORMAT, read_note, write_note
+from meander.spark.cell.handover import MANIFEST, take_over
+from meander.spark.checkpoint import locks
+from meander.spark.checkpoint.identity import check_checkpoint, check_parts, meaning_of, note_queries
+from meander.spark.checkpoint.locks import CheckpointLock, output_lock
+from meander.spark.checkpoint.notes import FORMAT, read_note, write_note
 from meander.spark.session import Session
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from meander.spark.locking import CheckpointLock
+from meander.spark.checkpoint.locks import CheckpointLock
 lock = CheckpointLock(Path(sys.argv[1]), Path(sys.argv[1]).parent)
 print("locked", flush=True)
 time.sleep(600)
@@ -69,8 +69,8 @@ def test_a_lock_names_its_holder_and_ends_with_its_process(tmp_path):
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_holder_on_another_machine_is_alive_while_it_touches_its_file(tmp_path, monkeypatch, alive):
     """As where storage is shared and its locks are not: the lock itself can be had."""
-    monkeypatch.setattr(locking, "TOUCH_SECONDS", 0.2)
-    monkeypatch.setattr(locking, "WATCH_SECONDS", 1.0)
+    monkeypatch.setattr(locks, "TOUCH_SECONDS", 0.2)
+    monkeypatch.setattr(locks, "WATCH_SECONDS", 1.0)
     path = tmp_path / "lock"
     path.write_text(json.dumps({"pid": 7, "host": "elsewhere", "since": 0}))
     ended = threading.Event()
@@ -90,7 +90,7 @@ def test_a_holder_on_another_machine_is_alive_while_it_touches_its_file(tmp_path
 
 
 def test_a_lock_is_touched_while_it_is_held_and_not_after(tmp_path, monkeypatch):
-    monkeypatch.setattr(locking, "TOUCH_SECONDS", 0.05)
+    monkeypatch.setattr(locks, "TOUCH_SECONDS", 0.05)
     lock = CheckpointLock(tmp_path, tmp_path)
     os.utime(tmp_path / "lock", (0, 0))
     deadline = time.monotonic() + 60

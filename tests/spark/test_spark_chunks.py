@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from meander.dataflow.edges import Edges, Reject, as_text
 from meander.errors import InputError
-from meander.spark.chunks import (
+from meander.spark.edge_codec import decode_edges, decode_rejects, encode_edges, encode_rejects
+from meander.spark.input.reader import read_ahead
+from meander.spark.messages import (
     EDGES,
     REJECTS,
     TICK,
@@ -16,8 +18,6 @@ from meander.spark.chunks import (
     chunk_rows,
     murmur3,
 )
-from meander.spark.codec import decode_edges, decode_rejects, encode_edges, encode_rejects
-from meander.spark.reading import read_ahead
 
 NAMES = st.one_of(st.text(max_size=6), st.integers(-(2**63), 2**63 - 1))
 ROWS = st.lists(

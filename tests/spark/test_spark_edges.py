@@ -13,10 +13,10 @@ from meander.dataflow.edges import INFINITY, Reason
 from meander.dataflow.tabular import edges_of
 from meander.dataflow.tally import place_of
 from meander.physical.planning import plan_query
-from meander.spark.chunks import CLOSED, EDGES, TICK, Chunk
-from meander.spark.codec import decode_edges, encode_edges, encode_rejects, reject_reasons
-from meander.spark.ledger import Segment
-from meander.spark.reading import read_segment
+from meander.spark.edge_codec import decode_edges, encode_edges, encode_rejects, reject_reasons
+from meander.spark.input.ledger import Segment
+from meander.spark.input.reader import read_segment
+from meander.spark.messages import CLOSED, EDGES, TICK, Chunk
 
 JOIN = "STREAM s WINDOW 40\nAnswer(x, z) <- a(x, y), b(y, z)."
 

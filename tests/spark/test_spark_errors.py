@@ -17,9 +17,9 @@ from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_r
 import meander.spark
 from command import ROOT, environment, messages
 from meander.errors import ArgumentError, InputError, MemoryBudgetError, OutputError, SparkError, StateError
-from meander.spark.failures import translate_error
 from meander.spark.session import Session
 from meander.spark.settings import PROVIDER, ROCKSDB, prepare_session
+from meander.spark.workers.failures import translate_error
 
 RESUMES = "with a checkpoint, the same run then resumes"
 ANOTHER_PYTHON = f"set PYSPARK_PYTHON to a Python that has Meander, such as {sys.executable}"

@@ -3,8 +3,8 @@
 import pytest
 
 from engine_runs import edges_of
-from meander.spark.instants import note_part, parts_of
-from meander.spark.state import Head
+from meander.spark.cell.instants import note_part, parts_of
+from meander.spark.cell.manifest import Head
 
 
 def rows_at(time, *ops):

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from meander.spark.launching import held_lines, pass_on
+from meander.spark.workers.java import held_lines, pass_on
 
 
 @pytest.mark.parametrize(

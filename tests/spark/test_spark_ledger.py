@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.errors import InputError, StateError
-from meander.spark import fingerprints
-from meander.spark import ledger as ledgers
-from meander.spark.ledger import LOOK_AGAIN, WHOLE, Ledger
-from meander.spark.reading import read_segment
+from meander.spark.input import fingerprints
+from meander.spark.input import ledger as ledgers
+from meander.spark.input.ledger import LOOK_AGAIN, WHOLE, Ledger
+from meander.spark.input.reader import read_segment
 from meander.spark.sources import split
 
 

@@ -20,11 +20,11 @@ from meander.errors import StateError
 from meander.physical.plan import PATH_OPERATORS
 from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
-from meander.spark.advance import LIVE
-from meander.spark.checkpoint import check_checkpoint, kept_plans, meaning_of, note_queries
-from meander.spark.chunks import CLOSED, EDGES, TICK, Chunk
-from meander.spark.codec import encode_edges
-from meander.spark.rehearsal import no_incident
+from meander.spark.cell.local_cells import no_incident
+from meander.spark.cell.step import LIVE
+from meander.spark.checkpoint.identity import check_checkpoint, kept_plans, meaning_of, note_queries
+from meander.spark.edge_codec import encode_edges
+from meander.spark.messages import CLOSED, EDGES, TICK, Chunk
 from meander.spark.session import Session
 from oracle import expect
 from strategies import cases

@@ -25,7 +25,7 @@ import meander
 from command import meander as command
 from judge import judge
 from meander.errors import StateError
-from meander.spark.checkpoint import meaning_of, note_queries
+from meander.spark.checkpoint.identity import meaning_of, note_queries
 from meander.spark.session import Session
 from oracle import expect
 from querytext import read_query

@@ -14,7 +14,7 @@ import pytest
 from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_records, write_tsv
 
 from command import environment
-from meander.spark.notes import read_note
+from meander.spark.checkpoint.notes import read_note
 
 pytestmark = pytest.mark.spark
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from meander.dataflow.edges import as_text
 from meander.dataflow.tabular import edges_of
 from meander.physical.stages import Delivery
-from meander.spark.chunks import CHUNK_ROWS, EDGES
-from meander.spark.codec import decode_edges
-from meander.spark.exchange import Sent, send
-from meander.spark.shares import owners
+from meander.spark.cell.exchange import Sent, send
+from meander.spark.cell.shares import owners
+from meander.spark.edge_codec import decode_edges
+from meander.spark.messages import CHUNK_ROWS, EDGES
 
 NAMES = st.one_of(st.text(), st.integers(-5, 5))
 

@@ -13,7 +13,7 @@ import pytest
 from meander.dataflow.edges import Reject
 from meander.errors import ArgumentError, StateError
 from meander.spark import sinks
-from meander.spark.codec import encode_rejects
+from meander.spark.edge_codec import encode_rejects
 from meander.spark.formats import ARROW, encode_table
 from meander.spark.sinks import Record, Rejects, StandardOutput, one_table
 

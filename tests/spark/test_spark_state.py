@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meander.spark.state import (
+from meander.spark.cell.manifest import (
     MERGE,
     Head,
     pack_arrays,

@@ -12,17 +12,17 @@ from incidents import CLOSURE, TRIANGLE, descendants, generate, open_session, wr
 
 from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
-from meander.spark.cells import stage_jobs
+from meander.spark.cell.job import stage_jobs
 from meander.spark.daemon import load
-from meander.spark.pools import JOBS, MODULE, POOL, Pool, pack_jobs, unpack_jobs
+from meander.spark.workers.pool import JOBS, MODULE, POOL, Pool, pack_jobs, unpack_jobs
 from meander.syntax import parse
 
 AFTERWARDS = """
 import sys
 from numba.core.caching import Cache
-from meander.spark.warming import made_up, warm_up
-from meander.spark.pools import unpack_jobs
-from meander.spark.rehearsal import Memory, rehearse
+from meander.spark.workers.warm_up import made_up, warm_up
+from meander.spark.workers.pool import unpack_jobs
+from meander.spark.cell.local_cells import Memory, rehearse
 
 loaded = []
 load_one = Cache.load_overload

@@ -21,12 +21,12 @@ from meander.bench.workloads import STREAM, Workload
 from meander.dataflow.tabular import from_arrow
 from meander.physical.planning import plan_query
 from meander.physical.stages import Delivery, build_stages
-from meander.spark.advance import LIVE
-from meander.spark.cells import stage_jobs
-from meander.spark.chunks import CLOSED, EDGES, FIGURES, TICK, Chunk, cell_keys
-from meander.spark.codec import encode_edges
+from meander.spark.cell.job import stage_jobs
+from meander.spark.cell.local_cells import Memory, Place, rehearse
+from meander.spark.cell.step import LIVE
+from meander.spark.edge_codec import encode_edges
 from meander.spark.formats import ARROW_STRINGS
-from meander.spark.rehearsal import Memory, Place, rehearse
+from meander.spark.messages import CLOSED, EDGES, FIGURES, TICK, Chunk, cell_keys
 
 PREFIX = 30_000
 BATCH_EDGES = 5_000

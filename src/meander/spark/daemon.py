@@ -21,7 +21,7 @@ from types import FrameType
 
 from pyspark.daemon import manager
 
-from meander.spark.pools import JOBS
+from meander.spark.workers.pool import JOBS
 
 IDLE = 60.0
 """Spark ends workers that had no work for a minute. What they were forked from ends so much later, in seconds: a run
@@ -34,7 +34,7 @@ def load(packed: str) -> None:
     """All that workers of the jobs will need, out of the garbage collector's sight; nothing where that fails."""
     # Spark waits for a number on standard output. What goes wrong here goes wrong again in a worker, which says so.
     with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(Exception):
-        from meander.spark.warming import warm_up
+        from meander.spark.workers.warm_up import warm_up
 
         warm_up(packed)
     gc.collect()

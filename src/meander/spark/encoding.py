@@ -14,10 +14,10 @@ from functools import cache
 
 from meander.dataflow.answers import Answers
 from meander.physical.plan import Result
-from meander.spark.cells import Job, Output
-from meander.spark.chunks import ANSWERS, SPOOLED
+from meander.spark.cell.job import Job, Output
 from meander.spark.formats import ARROW, JSONL, encode_answers
-from meander.spark.spool import set_aside
+from meander.spark.messages import ANSWERS, SPOOLED
+from meander.spark.output.spool import set_aside
 
 # So many answers, or edges of their paths, take longer than to start a thread, and are large on their way out.
 MANY = 1 << 11

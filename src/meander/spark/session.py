@@ -35,8 +35,8 @@ from meander.explain import explain
 from meander.physical.plan import PhysicalPlan
 from meander.physical.planning import plan_query
 from meander.physical.stages import StagedPlan, build_stages
-from meander.spark.cells import Cell, Job, stage_jobs
-from meander.spark.checkpoint import (
+from meander.spark.cell.job import Cell, Job, stage_jobs
+from meander.spark.checkpoint.identity import (
     check_checkpoint,
     check_parts,
     is_committed,
@@ -47,8 +47,8 @@ from meander.spark.checkpoint import (
     note_spark,
     noted_sinks,
 )
-from meander.spark.chunks import ANSWERS, CHUNK_TYPE, RESULT_TYPE, cell_keys
-from meander.spark.failures import translated
+from meander.spark.checkpoint.locks import CheckpointLock
+from meander.spark.checkpoint.notes import missing_part
 from meander.spark.formats import (
     ARROW_INTEGERS,
     ARROW_STRINGS,
@@ -56,15 +56,15 @@ from meander.spark.formats import (
     decode_table,
     spark_schema,
 )
+from meander.spark.input.ledger import Ledger
 from meander.spark.kafka import check_broker, connector_settings, kafka_frame
-from meander.spark.ledger import Ledger
-from meander.spark.locking import CheckpointLock
-from meander.spark.notes import missing_part
-from meander.spark.pools import Pool
-from meander.spark.runs import Run, SparkSink, check_damage, check_format
+from meander.spark.messages import ANSWERS, CHUNK_TYPE, RESULT_TYPE, cell_keys
+from meander.spark.run import Run, SparkSink, check_damage, check_format
 from meander.spark.settings import PARTITIONS, local_spark, prepare_session, refuse_connect
 from meander.spark.sinks import Record, Rejects, Sink, open_sink
 from meander.spark.sources import Intake, chunk_frame, edge_columns, edge_frame, record_frame
+from meander.spark.workers.failures import translated
+from meander.spark.workers.pool import Pool
 from meander.syntax import parse
 from meander.syntax.durations import parse_duration, parse_max_jump, parse_size
 from meander.syntax.query import RegularQuery
@@ -263,7 +263,7 @@ class Session:
         are watched for more; without, the run ends when they have been read, and everything held is released.
 
         With the checkpoint of an earlier run, that run goes on. Queries may have been added (they are answered from
-        the time on that the run has reached) and left out; `meander.spark.checkpoint` says what that means. One run
+        the time on that the run has reached) and left out; `meander.spark.checkpoint.identity` says what that means. One run
         at a time uses a checkpoint. With a new checkpoint, outputs by path that have content are refused, or replaced
         with `overwrite`.
         """

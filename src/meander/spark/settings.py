@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from meander.errors import ArgumentError
 from meander.spark import SUPPORTED, WITHOUT_SPARK, check_version
-from meander.spark.failures import translated
-from meander.spark.launching import start_context
-from meander.spark.pools import DAEMON, MODULE
+from meander.spark.workers.failures import translated
+from meander.spark.workers.java import start_context
+from meander.spark.workers.pool import DAEMON, MODULE
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -32,10 +32,10 @@ from meander.dataflow.answers import INTEGERS
 from meander.dataflow.files import local_path
 from meander.dataflow.sinks import unwritable, writing
 from meander.errors import ArgumentError, MeanderError, StateError
-from meander.spark.codec import decode_rejects
+from meander.spark.checkpoint.locks import output_lock
+from meander.spark.checkpoint.notes import START_OVER, read_note, write_note
+from meander.spark.edge_codec import decode_rejects
 from meander.spark.formats import ARROW, JSONL, Part, decode_table
-from meander.spark.locking import output_lock
-from meander.spark.notes import START_OVER, read_note, write_note
 
 PARTS = ".parts"
 COPIED = 1 << 20  # bytes at a time

@@ -31,7 +31,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampNTZType, TimestampType
 
 from meander.errors import ArgumentError
-from meander.spark.chunks import (
+from meander.spark.garbage import settle_worker
+from meander.spark.input.ledger import WHOLE, Entry, Ledger, Segment
+from meander.spark.messages import (
     CHANGED,
     CHUNK_TYPE,
     CLOSED,
@@ -42,8 +44,6 @@ from meander.spark.chunks import (
     Chunk,
     chunk_rows,
 )
-from meander.spark.ledger import WHOLE, Entry, Ledger, Segment
-from meander.spark.workers import settle_worker
 
 FORMAT = "meander_edges"
 NEEDED = ("src", "label", "trg", "ts")
@@ -183,7 +183,7 @@ class EdgeReader(DataSourceStreamReader):
                 ticks.append(Chunk(CHANGED, "", 0, partition.error.encode()))
             yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
-        from meander.spark.reading import read_chunks, size_of
+        from meander.spark.input.reader import read_chunks, size_of
 
         size = Chunk(READ, "", base, str(size_of(partition.segments)).encode())
         yield chunk_rows([size], self.intake.cell)
@@ -253,7 +253,7 @@ def chunk_frame(
         partition = context.partitionId() if context is not None else 0
         place = partition << PARTITION_SHIFT
         yield chunk_rows([Chunk(TICK, "", place, b"")], cell)
-        from meander.spark.reading import pack_batch
+        from meander.spark.input.reader import pack_batch
 
         for batch in batches:
             yield chunk_rows(pack_batch(batch, stream, place, time_unit), cell)
@@ -267,7 +267,7 @@ def record_frame(frame: DataFrame, stream: str, *, cell: int) -> DataFrame:
     """A DataFrame with one column of records as bytes, as rows of chunks."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from meander.spark.reading import pack_lines
+        from meander.spark.input.reader import pack_lines
 
         context = TaskContext.get()
         place = (context.partitionId() if context is not None else 0) << PARTITION_SHIFT

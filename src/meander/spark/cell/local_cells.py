@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from meander.spark.advance import advance
-from meander.spark.cells import CellStore, Job, Output
-from meander.spark.chunks import Chunk
+from meander.spark.cell.job import CellStore, Job, Output
+from meander.spark.cell.step import advance
+from meander.spark.messages import Chunk
 
 Place = tuple[int, int]
 """A stage, and the key of a cell in it."""

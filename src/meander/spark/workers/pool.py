@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
-    from meander.spark.cells import Job
+    from meander.spark.cell.job import Job
 
 POOL, JOBS = "MEANDER_POOL", "MEANDER_JOBS"
 DAEMON = "spark.python.daemon.module"

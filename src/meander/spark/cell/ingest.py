@@ -15,8 +15,12 @@ import numpy as np
 
 from meander.dataflow.edges import Edges, Reason, concat_edges
 from meander.dataflow.ingest import Ingest
-from meander.spark.cells import Job, Output
-from meander.spark.chunks import (
+from meander.spark.cell.exchange import receive
+from meander.spark.cell.job import Job, Output
+from meander.spark.cell.manifest import Head
+from meander.spark.edge_codec import count_rejects, decode_edges, encode_rejects
+from meander.spark.input.reader import unfold
+from meander.spark.messages import (
     CHANGED,
     CLOSED,
     EDGES,
@@ -31,10 +35,6 @@ from meander.spark.chunks import (
     Chunk,
     Parcel,
 )
-from meander.spark.codec import count_rejects, decode_edges, encode_rejects
-from meander.spark.exchange import receive
-from meander.spark.reading import unfold
-from meander.spark.state import Head
 
 
 class Released(NamedTuple):

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pyspark.sql import Row
 
-from meander.spark.chunks import SPOOLED
 from meander.spark.formats import Part
+from meander.spark.messages import SPOOLED
 
 
 def set_aside(blocks: Iterable[bytes | memoryview], folder: str) -> bytes:

@@ -16,7 +16,7 @@ import numpy as np
 
 from meander.dataflow.edges import Edges
 from meander.physical.plan import Result
-from meander.spark.state import Head
+from meander.spark.cell.manifest import Head
 
 
 def note_part(head: Head, edges: Mapping[str, Edges], time: int) -> None:

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from meander.dataflow.files import input_files
 from meander.errors import InputError
-from meander.spark.fingerprints import Fingerprint, changed, check_fingerprint, take_fingerprint
-from meander.spark.notes import missing_part, read_note, write_note
+from meander.spark.checkpoint.notes import missing_part, read_note, write_note
+from meander.spark.input.fingerprints import Fingerprint, changed, check_fingerprint, take_fingerprint
 
 KEEP_ENTRIES = 1000
 """How often an entry repeats all positions; those before it, and not asked for again, can then go."""

@@ -33,15 +33,15 @@ from meander.dataflow.ingest import Jump
 from meander.dataflow.sinks import unwritable, writing
 from meander.dataflow.tally import Tally, jump_message
 from meander.errors import ArgumentError, InputError, MeanderError
-from meander.spark.cells import Job
-from meander.spark.chunks import ANSWERS, CHANGED, ERROR, FIGURES, FULL, JUMP, REJECTS, SPOOLED
-from meander.spark.codec import reject_reasons
-from meander.spark.failures import java_may_have_ended, translate_error
+from meander.spark.cell.job import Job
+from meander.spark.checkpoint.notes import START_OVER, read_note, write_note
+from meander.spark.edge_codec import reject_reasons
 from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
-from meander.spark.ledger import END_SIGNAL, LOOK_AGAIN
-from meander.spark.notes import START_OVER, read_note, write_note
+from meander.spark.input.ledger import END_SIGNAL, LOOK_AGAIN
+from meander.spark.messages import ANSWERS, CHANGED, ERROR, FIGURES, FULL, JUMP, REJECTS, SPOOLED
+from meander.spark.output.spool import contents, empty_spool
 from meander.spark.sinks import Rejects, Sink
-from meander.spark.spool import contents, empty_spool
+from meander.spark.workers.failures import java_may_have_ended, translate_error
 
 KEPT = 100
 DAMAGE = "damage.json"

@@ -16,7 +16,7 @@ from pyspark import SparkFiles
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.state import Array
 from meander.errors import StateError
-from meander.spark.notes import read_note, write_note
+from meander.spark.checkpoint.notes import read_note, write_note
 
 MANIFEST = "manifest.json"
 

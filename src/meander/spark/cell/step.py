@@ -26,17 +26,17 @@ from meander.dataflow.edges import Edges, concat_edges
 from meander.dataflow.ingest import Ingest
 from meander.errors import MemoryBudgetError, StateError
 from meander.physical.plan import Result
-from meander.spark.arriving import Released, take_in, take_up
-from meander.spark.cells import CellStore, Job, Output, damaged_state
-from meander.spark.chunks import FIGURES, FULL, Chunk, Parcel
-from meander.spark.codec import decode_edges, encode_edges
+from meander.spark.cell.backfill import rebuilt
+from meander.spark.cell.exchange import Sent, derived_edges, send, tell_frontier
+from meander.spark.cell.handover import cell_folder, hand_over, take_over, withdraw
+from meander.spark.cell.ingest import Released, take_in, take_up
+from meander.spark.cell.instants import note_part, parts_of
+from meander.spark.cell.job import CellStore, Job, Output, damaged_state
+from meander.spark.cell.manifest import Head, Piece, pack_arrays, read_snapshot, unpack_arrays, write_snapshot
+from meander.spark.cell.shares import own_answers, with_shares
+from meander.spark.edge_codec import decode_edges, encode_edges
 from meander.spark.encoding import Encoder
-from meander.spark.exchange import Sent, derived_edges, send, tell_frontier
-from meander.spark.handover import cell_folder, hand_over, take_over, withdraw
-from meander.spark.instants import note_part, parts_of
-from meander.spark.retelling import rebuilt
-from meander.spark.shares import own_answers, with_shares
-from meander.spark.state import Head, Piece, pack_arrays, read_snapshot, unpack_arrays, write_snapshot
+from meander.spark.messages import FIGURES, FULL, Chunk, Parcel
 
 
 @dataclass

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from meander.errors import ArgumentError, StateError
-from meander.spark.notes import missing_part, read_note, write_note
+from meander.spark.checkpoint.notes import missing_part, read_note, write_note
 from meander.syntax import to_datalog
 from meander.syntax.query import RegularQuery
 

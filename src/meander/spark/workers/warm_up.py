@@ -12,12 +12,12 @@ from pathlib import Path
 from meander.dataflow.sources import TextReader
 from meander.physical.plan import ScanOp
 from meander.physical.stages import base_stream
-from meander.spark.advance import LIVE
-from meander.spark.cells import Job
-from meander.spark.chunks import CHUNK_ROWS, CLOSED, EDGES, TICK, Chunk
-from meander.spark.pools import unpack_jobs
-from meander.spark.reading import LineReader
-from meander.spark.rehearsal import Memory, rehearse
+from meander.spark.cell.job import Job
+from meander.spark.cell.local_cells import Memory, rehearse
+from meander.spark.cell.step import LIVE
+from meander.spark.input.reader import LineReader
+from meander.spark.messages import CHUNK_ROWS, CLOSED, EDGES, TICK, Chunk
+from meander.spark.workers.pool import unpack_jobs
 
 VERTICES = 4
 

@@ -14,10 +14,10 @@ from meander.dataflow.files import open_file
 from meander.dataflow.sources import TextReader, open_source
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
-from meander.spark.chunks import CHUNK_ROWS, EDGES, ERROR, READ, REJECTS, SEGMENTS, Chunk
-from meander.spark.codec import encode_edges, encode_rejects
-from meander.spark.fingerprints import changed
-from meander.spark.ledger import WHOLE, Segment
+from meander.spark.edge_codec import encode_edges, encode_rejects
+from meander.spark.input.fingerprints import changed
+from meander.spark.input.ledger import WHOLE, Segment
+from meander.spark.messages import CHUNK_ROWS, EDGES, ERROR, READ, REJECTS, SEGMENTS, Chunk
 
 
 def read_chunks(segments: Iterable[Segment], time_unit: str, *, packed: bool = True) -> Iterator[Chunk]:

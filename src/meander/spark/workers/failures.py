@@ -20,8 +20,8 @@ from py4j.protocol import Py4JError
 
 from meander import errors
 from meander.errors import ArgumentError, InputError, MeanderError, OutputError, SparkError, StateError
-from meander.spark.launching import held_lines, how_java_ended
-from meander.spark.notes import START_OVER
+from meander.spark.checkpoint.notes import START_OVER
+from meander.spark.workers.java import held_lines, how_java_ended
 
 RAISED = re.compile(r"meander\.errors\.(\w+): (.*?)(?:\n\s*SQLSTATE|\n\n|\n\tat |\Z)", re.DOTALL)
 EXCEPTION = re.compile(r"^(?:Caused by: )?((?:\w+\.)*\w*(?:Error|Exception)\w*: \S.*)$", re.MULTILINE)

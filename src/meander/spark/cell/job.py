@@ -22,9 +22,9 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from meander.errors import StateError
 from meander.physical.plan import PhysicalPlan, ScanOp
 from meander.physical.stages import Delivery, StagedPlan, base_stream, longest_windows
-from meander.spark.chunks import Chunk
-from meander.spark.notes import START_OVER, seal, unseal
-from meander.spark.workers import settle_worker
+from meander.spark.checkpoint.notes import START_OVER, seal, unseal
+from meander.spark.garbage import settle_worker
+from meander.spark.messages import Chunk
 
 if TYPE_CHECKING:
     from meander.dataflow.edges import Array, Edges
@@ -165,7 +165,7 @@ class Cell(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         begun = time.perf_counter()
         # Imported where cells run: Spark also makes this operator in a process that only asks for its states.
-        from meander.spark.advance import advance
+        from meander.spark.cell.step import advance
 
         chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data), row.stage) for row in rows)
         for output in advance(self.job, key[0], self, chunks, begun):

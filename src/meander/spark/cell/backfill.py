@@ -19,8 +19,8 @@ from meander.dataflow.answers import Answers, take_answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges
 from meander.physical.plan import Result
-from meander.spark.instants import note_added
-from meander.spark.state import Head
+from meander.spark.cell.instants import note_added
+from meander.spark.cell.manifest import Head
 
 Records = tuple[Result, Answers]
 

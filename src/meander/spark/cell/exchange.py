@@ -17,9 +17,9 @@ import numpy as np
 from meander.dataflow.answers import Answers
 from meander.dataflow.edges import Array, Edges, by_time, concat_edges, match_labels, nameless
 from meander.physical.stages import Delivery
-from meander.spark.chunks import CHUNK_ROWS, EDGES, FRONTIER, PARTITION_SHIFT, Chunk, Parcel
-from meander.spark.codec import decode_edges, encode_edges
-from meander.spark.shares import owners
+from meander.spark.cell.shares import owners
+from meander.spark.edge_codec import decode_edges, encode_edges
+from meander.spark.messages import CHUNK_ROWS, EDGES, FRONTIER, PARTITION_SHIFT, Chunk, Parcel
 
 UNKNOWN = -1
 """A frontier that says nothing yet."""
