@@ -1,0 +1,161 @@
+"""From a query's text to the dataflow that answers it, one named call per stage:
+
+    query = compile_query(text, options)      text → regular query → equivalent logical plans → the chosen ones
+    plan = physical_plan([query], options)    operators of all queries, shared where they do the same work
+    dataflow = open_dataflow(plan, options)   operators with state, ready for batches of edges
+
+On several cells `staged_plan` takes the place of `physical_plan`: stages with exchanges between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
+
+from meander.algebra.nodes import Path, Plan, WScan
+from meander.algebra.printing import walk
+from meander.algebra.translate import path_results, result_labels, translate
+from meander.errors import ArgumentError
+from meander.options import DEFAULTS, RunOptions
+from meander.physical.plan import HEEDING, PhysicalPlan, QueryPlan, build
+from meander.physical.stages import StagedPlan, build_stages
+from meander.rewrite import choose, enumerate_plans, pass_demand
+from meander.syntax import parse
+from meander.syntax.query import RegularQuery
+
+if TYPE_CHECKING:
+    from meander.dataflow.dataflow import Dataflow
+
+MOST_PLANS = 64
+"""The search for equivalent plans ends at this number of plans."""
+
+
+@dataclass(frozen=True)
+class CompiledQuery:
+    """A parsed query and its equivalent plans. Each stage is computed once, when it is first read."""
+
+    text: str
+    regular: RegularQuery
+    name: str = ""
+    requested_plan: int | None = None  # its number; None: the plan with the lowest estimated cost
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The declared streams."""
+        return tuple(stream.name for stream in self.regular.streams)
+
+    @cached_property
+    def streams_read(self) -> tuple[str, ...]:
+        """The declared streams that the query's results depend on."""
+        nodes = (node for plan in self.canonical.values() for node in walk(plan))
+        scanned = {node.stream for node in nodes if isinstance(node, WScan)}
+        return tuple(name for name in self.streams if name in scanned)
+
+    @cached_property
+    def canonical(self) -> dict[str, Plan]:
+        """By result: the plan that follows the text of the query."""
+        return translate(self.regular)
+
+    @cached_property
+    def plans(self) -> dict[str, list[Plan]]:
+        """By result: the equivalent plans, by number; the canonical plan is number 0."""
+        return {head: enumerate_plans(plan, limit=MOST_PLANS) for head, plan in self.canonical.items()}
+
+    @cached_property
+    def chosen(self) -> dict[str, int]:
+        """By result: the number of the plan to run, as requested or with the lowest estimated cost."""
+        if self.requested_plan is None:
+            return {head: choose(plans) for head, plans in self.plans.items()}
+        for head, plans in self.plans.items():
+            if not 0 <= self.requested_plan < len(plans):
+                raise ArgumentError(
+                    f"{head} has no plan {self.requested_plan}",
+                    hint=f"its plans are 0 to {len(plans) - 1}; `meander explain --stage plans` lists them",
+                )
+        return dict.fromkeys(self.plans, self.requested_plan)
+
+    @cached_property
+    def chosen_plans(self) -> dict[str, Plan]:
+        """By result: the logical plan to run."""
+        return {head: self.plans[head][number] for head, number in self.chosen.items()}
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """By result: the label of its answers."""
+        return result_labels(self.regular)
+
+    @cached_property
+    def proofs(self) -> dict[str, tuple[Path, ...]]:
+        """By result: the canonical paths that prove its answers, if its answers are paths."""
+        return {head: paths or () for head, paths in path_results(self.regular).items()}
+
+
+def compile_query(
+    text: str,
+    options: RunOptions = DEFAULTS,
+    *,
+    name: str = "",
+    language: str | None = None,
+    views: Mapping[str, RegularQuery] | None = None,
+) -> CompiledQuery:
+    """The query of a text in Datalog or G-CORE (`language` None: whichever it looks like).
+
+    `views` are the queries that it may read as streams, by name. Raises `QueryError` for an invalid text.
+    """
+    regular = parse(text, language=language, unit=options.time_unit, views=views)
+    return CompiledQuery(text, regular, name, options.plan)
+
+
+def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[QueryPlan]:
+    """The logical plan to run for each result, with demand passed into its closures."""
+    proofs = query.proofs if options.paths else {}
+    plans = [
+        QueryPlan(query.name, head, query.labels[head], plan, proofs.get(head, ()))
+        for head, plan in query.chosen_plans.items()
+    ]
+    # Every cell computes a share of a closure as a closure of its own: demand is for one cell.
+    if options.demand and options.cells == 1 and options.path_operator in HEEDING:
+        return [_with_demand(plan) for plan in plans]
+    return plans
+
+
+def physical_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS) -> PhysicalPlan:
+    """The operators that answer all queries in one cell; equal work of several queries is one operator."""
+    plans = [plan for query in queries for plan in query_plans(query, options)]
+    return build(plans, path_operator=options.path_operator, paths=options.paths)
+
+
+def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS) -> StagedPlan:
+    """The operators that answer all queries in `options.cells` cells, stage by stage."""
+    plans = [plan for query in queries for plan in query_plans(query, options)]
+    return build_stages(plans, options.cells, path_operator=options.path_operator, paths=options.paths)
+
+
+def open_dataflow(
+    plan: PhysicalPlan, options: RunOptions = DEFAULTS, *, folder: FilePath | None = None
+) -> Dataflow:
+    """A dataflow without state yet; its arrays are in memory, or in files of `folder`."""
+    # Numba and the kernels take longer to import than a query to plan, and `explain` does without them.
+    from meander.dataflow.dataflow import Dataflow
+
+    return Dataflow(
+        plan,
+        mode=options.mode,
+        paths=options.paths,
+        memory=options.memory,
+        folder=folder,
+        threads=options.threads,
+    )
+
+
+def _with_demand(plan: QueryPlan) -> QueryPlan:
+    """The plan with demand; its proofs get it too, so that they read the same operators as the plan."""
+    proofs = []
+    for path in plan.proofs:
+        passed = pass_demand(path)
+        assert isinstance(passed, Path)
+        proofs.append(passed)
+    return QueryPlan(plan.query, plan.head, plan.label, pass_demand(plan.plan), tuple(proofs), plan.raw)
