@@ -4,7 +4,7 @@ import pytest
 
 from meander.physical.plan import PathOp, ReceiveOp
 from meander.physical.planning import plan_query
-from meander.physical.stages import build_stages
+from meander.physical.stages import build_stages, stream_operators
 
 PAPER = {
     "Q1": "Answer(x, y) <- a*(x, y) as P.",
@@ -24,7 +24,7 @@ def stages_of(text, cells=3, plan=None, **options):
 def sent(staged):
     """(stage, stream, label) → "all", or the ends whose owners are sent it."""
     return {
-        (one.stage, one.stream, one.label): "all" if one.to_all else "/".join(one.sides)
+        (one.stage, one.stream, one.label): "all" if one.broadcast else "/".join(one.sides)
         for one in staged.deliveries
     }
 
@@ -41,7 +41,7 @@ def test_every_query_of_the_paper_is_computed_by_shares(name):
     staged = stages_of(PAPER[name])
     assert not any(stage.in_full for stage in staged.stages)
     for stage in staged.stages[1:]:
-        assert any("/" in stream for stream in stage.plan.streams)
+        assert any(scan.source.side for scan in stream_operators(stage.plan.operators))
 
 
 def test_edges_that_a_path_begins_with_go_to_the_owner_of_its_root_alone():

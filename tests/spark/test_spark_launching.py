@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from meander.spark.workers.java import held_lines, pass_on
+from meander.spark.workers.java import filter_lines, held_lines
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ from meander.spark.workers.java import held_lines, pass_on
         "",
     ],
 )
-def test_noise_ends_here(line, capsys):
-    pass_on(io.BytesIO(f"{line}\n".encode()))
+def test_noise_ends_here(line, capsys) -> None:
+    filter_lines(io.BytesIO(f"{line}\n".encode()))
     assert capsys.readouterr().err == ""
 
 
@@ -29,19 +29,19 @@ FAILURE = (
 )
 
 
-def test_errors_of_sparks_log_are_held_for_the_error_that_sums_them_up(capsys):
-    pass_on(io.BytesIO(FAILURE.encode()))
+def test_errors_of_sparks_log_are_held_for_the_error_that_sums_them_up(capsys) -> None:
+    filter_lines(io.BytesIO(FAILURE.encode()))
     assert capsys.readouterr().err == ""
     assert "".join(held_lines()).endswith(FAILURE)
 
 
-def test_errors_of_sparks_log_are_shown_when_debugging(capsys, monkeypatch):
+def test_errors_of_sparks_log_are_shown_when_debugging(capsys, monkeypatch) -> None:
     monkeypatch.setenv("MEANDER_DEBUG", "1")
-    pass_on(io.BytesIO(FAILURE.encode()))
+    filter_lines(io.BytesIO(FAILURE.encode()))
     assert capsys.readouterr().err == FAILURE
 
 
-def test_all_else_goes_on_as_it_is(capsys):
+def test_all_else_goes_on_as_it_is(capsys) -> None:
     said = "out of memory\n"
-    pass_on(io.BytesIO(said.encode()))
+    filter_lines(io.BytesIO(said.encode()))
     assert capsys.readouterr().err == said

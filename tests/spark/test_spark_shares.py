@@ -1,5 +1,10 @@
 """Each vertex has one owner, owners have about the same number of vertices, and edges go to those who read them."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,42 +13,41 @@ from hypothesis import strategies as st
 from meander.dataflow.edges import as_text
 from meander.dataflow.tabular import edges_of
 from meander.physical.stages import Delivery
-from meander.spark.cell.exchange import Sent, send
-from meander.spark.cell.shares import owners
+from meander.spark.cell.exchange import Sender, owners
 from meander.spark.edge_codec import decode_edges
-from meander.spark.messages import CHUNK_ROWS, EDGES
+from meander.spark.messages import CHUNK_ROWS, Kind
 
 NAMES = st.one_of(st.text(), st.integers(-5, 5))
 
 
 @settings(deadline=None)
 @given(st.lists(NAMES, max_size=30), st.integers(1, 8))
-def test_each_vertex_has_one_owner_whatever_else_is_in_the_batch(names, cells):
+def test_each_vertex_has_one_owner_whatever_else_is_in_the_batch(names, cells) -> None:
     numbers = owners(as_text(names), cells).tolist()
     assert all(0 <= number < cells for number in numbers)
     assert numbers == [int(owners(as_text([name]), cells)[0]) for name in names]
 
 
 @pytest.mark.parametrize("cells", [2, 3, 8])
-def test_owners_have_about_the_same_number_of_vertices(cells):
+def test_owners_have_about_the_same_number_of_vertices(cells) -> None:
     for names in ([f"v{number}" for number in range(4000)], list(range(4000))):
         sizes = np.bincount(owners(as_text(names), cells).astype(int), minlength=cells)
         assert max(sizes) < 1.2 * 4000 / cells
 
 
-def sent_to(edges, deliveries, cells):
+def sent_to(edges, deliveries, cells) -> tuple[set[Any], Mapping[str, int]]:
     """What each cell of each stage is sent, as sets of (stage, cell, stream, src, label, trg, ts)."""
-    sent = Sent()
     rows = set()
     keys = list(range(10, 10 + cells))
-    for parcel in send(edges, deliveries, keys, 0, sent):
-        assert parcel.kind == EDGES
-        part = decode_edges(parcel.data)
+    sender = Sender(deliveries, keys, 0)
+    for message in sender.send(edges):
+        assert message.kind == Kind.EDGES
+        part = decode_edges(message.data)
         columns = (part.src.values(), part.label.values(), part.trg.values(), part.ts.tolist())
         rows |= {
-            (parcel.stage, parcel.cell - 10, parcel.stream, *edge) for edge in zip(*columns, strict=True)
+            (message.stage, message.cell - 10, message.stream, *edge) for edge in zip(*columns, strict=True)
         }
-    return rows, sent.counts
+    return rows, sender.counts
 
 
 @settings(deadline=None)
@@ -53,7 +57,9 @@ def sent_to(edges, deliveries, cells):
     ),
     st.sampled_from([2, 3, 8]),
 )
-def test_an_edge_goes_to_all_cells_or_to_owners_of_its_ends_and_unasked_labels_go_nowhere(pairs, cells):
+def test_an_edge_goes_to_all_cells_or_to_owners_of_its_ends_and_unasked_labels_go_nowhere(
+    pairs, cells
+) -> None:
     rows = [(src, label, trg, ts) for ts, (src, label, trg) in enumerate(pairs)]
     deliveries = [
         Delivery(1, "s", "a", True),
@@ -62,7 +68,7 @@ def test_an_edge_goes_to_all_cells_or_to_owners_of_its_ends_and_unasked_labels_g
         Delivery(1, "s", "c", False, ("src", "trg")),
     ]
 
-    def owner(name):
+    def owner(name) -> int:
         return int(owners(as_text([name]), cells)[0])
 
     expected = set()
@@ -82,10 +88,10 @@ def test_an_edge_goes_to_all_cells_or_to_owners_of_its_ends_and_unasked_labels_g
     assert counts["sent_to_all"] == sum(label == "a" for _, label, _, _ in rows)
 
 
-def test_what_is_sent_is_cut_into_chunks_and_keeps_its_order():
+def test_what_is_sent_is_cut_into_chunks_and_keeps_its_order() -> None:
     rows = [(f"v{at}", "a", "w", at) for at in range(CHUNK_ROWS + 10)]
-    parcels = list(send({"s": edges_of(rows)}, [Delivery(1, "s", "a", True)], [5, 6], 3, Sent()))
-    assert [parcel.cell for parcel in parcels] == [5, 6, 5, 6]
-    assert parcels[0].data == parcels[1].data
-    assert parcels[0].place < parcels[2].place
-    assert decode_edges(parcels[2].data).rows == 10
+    messages = list(Sender([Delivery(1, "s", "a", True)], [5, 6], 3).send({"s": edges_of(rows)}))
+    assert [message.cell for message in messages] == [5, 6, 5, 6]
+    assert messages[0].data == messages[1].data
+    assert messages[0].position < messages[2].position
+    assert decode_edges(messages[2].data).rows == 10

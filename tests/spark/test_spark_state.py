@@ -1,17 +1,11 @@
-"""What a cell keeps: pieces are merged without loss, snapshots are whole or not used."""
+"""What a cell stores: blocks are compacted without loss, snapshots are whole or not used."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meander.spark.cell.manifest import (
-    MERGE,
-    Head,
-    pack_arrays,
-    read_snapshot,
-    unpack_arrays,
-    write_snapshot,
-)
+from meander.spark.cell.manifest import TIER, CellManifest
+from meander.spark.cell.store import pack_arrays, read_snapshot, unpack_arrays, write_snapshot
 
 ARRAYS = {
     "graph/rows": np.arange(12, dtype=np.int32).reshape(3, 4),
@@ -20,50 +14,53 @@ ARRAYS = {
 }
 
 
-def test_a_head_comes_back_as_it_was_stored():
-    head = Head(token=7, heard={"s": 1.5}, ended=["t"], time=3, snapshot="x", snapshot_number=1)
-    head.add("s", 10, 99)
-    assert Head.from_bytes(head.to_bytes()) == head
+def test_a_manifest_comes_back_as_it_was_stored() -> None:
+    manifest = CellManifest(token=7, last_heard={"s": 1.5}, ended_streams=["t"], time=3, snapshot="x")
+    manifest.snapshot_block = 1
+    manifest.results = [("q", "Answer")]
+    manifest.add("s", 10, 99)
+    assert CellManifest.from_bytes(manifest.to_bytes()) == manifest
 
 
 @given(st.lists(st.sampled_from("st"), max_size=600))
-def test_merging_keeps_every_row_and_few_pieces(streams):
-    head = Head()
+def test_compaction_keeps_every_row_and_few_blocks(streams) -> None:
+    manifest = CellManifest()
     for at, stream in enumerate(streams):
-        head.add(stream, 1, at + 100)
-        while pieces := head.mergeable(stream):
-            head.merge(pieces)
+        manifest.add(stream, 1, at + 100)
+        while blocks := manifest.compactable(stream):
+            manifest.compact(blocks)
     for stream in "st":
-        rows = [one.rows for one in head.pieces if one.stream == stream]
+        rows = [block.rows for block in manifest.blocks if block.stream == stream]
         assert sum(rows) == streams.count(stream)
-        assert len(rows) < 3 * MERGE
-    assert [one.number for one in head.pieces] == sorted(one.number for one in head.pieces)
+        assert len(rows) < 3 * TIER
+    numbers = [block.number for block in manifest.blocks]
+    assert numbers == sorted(numbers)
 
 
 @given(st.integers(1, 60))
-def test_a_merge_never_reaches_across_a_snapshot(before):
-    head = Head()
+def test_compaction_never_reaches_across_a_snapshot(before) -> None:
+    manifest = CellManifest()
     for number in range(before + 60):
         if number == before:
-            head.snapshot_number = head.next_number
-        head.add("s", 1, 1)
-        while pieces := head.mergeable("s"):
-            head.merge(pieces)
-    assert sum(one.rows for one in head.pieces if one.number < before) == before
-    assert head.rows_since_snapshot == 60
+            manifest.snapshot_block = manifest.next_block
+        manifest.add("s", 1, 1)
+        while blocks := manifest.compactable("s"):
+            manifest.compact(blocks)
+    assert sum(block.rows for block in manifest.blocks if block.number < before) == before
+    assert manifest.rows_since_snapshot == 60
 
 
-def test_only_what_has_wholly_expired_is_dropped():
-    head = Head()
-    kept = head.add("s", 1, 11)
-    gone = head.add("s", 1, 10)
-    assert head.drop_expired(10) == [gone]
-    assert head.pieces == [kept]
+def test_only_blocks_that_have_wholly_expired_are_dropped() -> None:
+    manifest = CellManifest()
+    valid = manifest.add("s", 1, 11)
+    expired = manifest.add("s", 1, 10)
+    assert manifest.drop_expired(10) == [expired]
+    assert manifest.blocks == [valid]
 
 
 @settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.integers(0, 50).map(lambda n: np.arange(n, dtype=np.int16))))
-def test_arrays_come_out_as_they_were_packed(arrays):
+def test_arrays_come_out_as_they_were_packed(arrays) -> None:
     data = np.frombuffer(b"".join(pack_arrays("stamp", arrays)), np.uint8)
     assert data.size % 64 == 0
     out = unpack_arrays("stamp", data)
@@ -73,7 +70,7 @@ def test_arrays_come_out_as_they_were_packed(arrays):
         np.testing.assert_array_equal(out[name], array)
 
 
-def test_a_snapshot_is_read_back_and_one_of_another_plan_is_not(tmp_path):
+def test_a_snapshot_is_read_back_and_one_of_another_plan_is_not(tmp_path) -> None:
     path = tmp_path / "cell" / "1.snapshot"
     write_snapshot(path, "plan", ARRAYS)
     out = read_snapshot(path, "plan")
@@ -82,7 +79,7 @@ def test_a_snapshot_is_read_back_and_one_of_another_plan_is_not(tmp_path):
     assert read_snapshot(path, "other plan") is None
 
 
-def test_a_torn_missing_or_foreign_snapshot_is_not_used(tmp_path):
+def test_a_torn_missing_or_foreign_snapshot_is_not_used(tmp_path) -> None:
     path = tmp_path / "1.snapshot"
     assert read_snapshot(path, "plan") is None
     write_snapshot(path, "plan", ARRAYS)
@@ -92,7 +89,7 @@ def test_a_torn_missing_or_foreign_snapshot_is_not_used(tmp_path):
         assert read_snapshot(path, "plan") is None
 
 
-def test_a_snapshot_with_a_flipped_byte_is_not_used(tmp_path):
+def test_a_snapshot_with_a_flipped_byte_is_not_used(tmp_path) -> None:
     path = tmp_path / "1.snapshot"
     write_snapshot(path, "plan", ARRAYS)
     content = path.read_bytes()
@@ -103,7 +100,7 @@ def test_a_snapshot_with_a_flipped_byte_is_not_used(tmp_path):
     assert read_snapshot(path, "plan") is not None
 
 
-def test_only_the_newest_snapshots_stay(tmp_path):
+def test_only_the_newest_snapshots_stay(tmp_path) -> None:
     for number in range(6):
         write_snapshot(tmp_path / f"{number}.snapshot", "plan", ARRAYS)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["3.snapshot", "4.snapshot", "5.snapshot"]

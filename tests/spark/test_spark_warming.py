@@ -1,5 +1,7 @@
 """Workers of a session of our own are forked with everything loaded."""
 
+from __future__ import annotations
+
 import os
 import socket
 import subprocess
@@ -12,7 +14,7 @@ from incidents import CLOSURE, TRIANGLE, descendants, generate, open_session, wr
 
 from meander.physical.planning import plan_query
 from meander.physical.stages import build_stages
-from meander.spark.cell.job import stage_jobs
+from meander.spark.cell.job import Job, stage_jobs
 from meander.spark.daemon import load
 from meander.spark.workers.pool import JOBS, MODULE, POOL, Pool, pack_jobs, unpack_jobs
 from meander.syntax import parse
@@ -20,9 +22,9 @@ from meander.syntax import parse
 AFTERWARDS = """
 import sys
 from numba.core.caching import Cache
-from meander.spark.workers.warm_up import made_up, warm_up
+from meander.spark.workers.warm_up import generated_batches, warm_up
 from meander.spark.workers.pool import unpack_jobs
-from meander.spark.cell.local_cells import Memory, rehearse
+from meander.spark.cell.local_cells import LocalCells
 
 loaded = []
 load_one = Cache.load_overload
@@ -31,15 +33,15 @@ warm_up(sys.argv[1])
 assert loaded
 loaded.clear()
 modules = set(sys.modules)
-jobs = unpack_jobs(sys.argv[1])
-stores = {(job.stage, cell): Memory() for job in jobs for cell in job.cells}
-answers = [one.rows for batch in made_up(jobs) for _, one in rehearse(jobs, stores, batch) if one.kind == "answers"]
+cells = LocalCells(unpack_jobs(sys.argv[1]))
+rows = [row for batch in generated_batches(cells.jobs) for _, row in cells.run_batch(batch)]
+answers = [row.rows for row in rows if row.kind == "answers"]
 assert answers
 print(len(loaded), len(set(sys.modules) - modules))
 """
 
 
-def jobs_of(*texts, cells):
+def jobs_of(*texts, cells) -> list[Job]:
     plans = [
         one
         for number, text in enumerate(texts)
@@ -51,7 +53,7 @@ def jobs_of(*texts, cells):
 
 
 @pytest.mark.parametrize("cells", [1, 2])
-def test_what_was_warmed_up_has_nothing_left_to_load(cells):
+def test_what_was_warmed_up_has_nothing_left_to_load(cells) -> None:
     packed = pack_jobs(jobs_of(CLOSURE, TRIANGLE, cells=cells))
     done = subprocess.run(
         [sys.executable, "-c", AFTERWARDS, packed], capture_output=True, text=True, timeout=300, check=True
@@ -59,18 +61,18 @@ def test_what_was_warmed_up_has_nothing_left_to_load(cells):
     assert done.stdout.split() == ["0", "0"]
 
 
-def test_what_is_known_of_jobs_does_not_change_from_start_to_start():
+def test_what_is_known_of_jobs_does_not_change_from_start_to_start() -> None:
     first, second = (jobs_of(CLOSURE, cells=1) for _ in range(2))
     assert pack_jobs(first) == pack_jobs(second)
     assert unpack_jobs(pack_jobs(first))[0].plan == first[0].plan
 
 
-def test_what_cannot_be_warmed_up_does_not_stop_a_worker(capfd):
+def test_what_cannot_be_warmed_up_does_not_stop_a_worker(capfd) -> None:
     load("no jobs at all")
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_workers_of_a_run_are_forked_from_one_process_that_is_warm(spark, tmp_path):
+def test_the_workers_of_a_run_are_forked_from_one_process_that_is_warm(spark, tmp_path) -> None:
     write_tsv(tmp_path / "s.tsv", generate(1, 40))
     session = open_session(spark, {"s": tmp_path / "s.tsv"}, {"q": (CLOSURE, None)})
     run = session.start(str(tmp_path / "checkpoint"), {"q": str(tmp_path / "out.jsonl")})
@@ -83,7 +85,7 @@ def test_the_workers_of_a_run_are_forked_from_one_process_that_is_warm(spark, tm
     assert len(mine) > 1
 
 
-def test_the_worker_that_has_a_cells_state_gets_the_next_batch(spark, tmp_path):
+def test_the_worker_that_has_a_cells_state_gets_the_next_batch(spark, tmp_path) -> None:
     """Also where the pool was prepared while the first batch was on its way, as it is when Java is warm."""
     rows = generate(2, 200)
     (tmp_path / "in").mkdir()
@@ -99,7 +101,7 @@ def test_the_worker_that_has_a_cells_state_gets_the_next_batch(spark, tmp_path):
         assert rebuilt == [True] + [False] * (len(rebuilt) - 1)
 
 
-def test_a_session_with_the_usual_daemon_goes_without():
+def test_a_session_with_the_usual_daemon_goes_without() -> None:
     environment: dict[str, str] = {}
     context = SimpleNamespace(environment=environment, getConf=dict)
     pool = Pool(SimpleNamespace(sparkContext=context), jobs_of(CLOSURE, cells=1))
@@ -109,7 +111,7 @@ def test_a_session_with_the_usual_daemon_goes_without():
     pool.prepare()
 
 
-def test_what_workers_are_forked_from_ends_after_the_last_of_them():
+def test_what_workers_are_forked_from_ends_after_the_last_of_them() -> None:
     program = "import meander.spark.daemon as d; d.IDLE, d.LOOK = 1.0, 0.1; d.main()"
     environment = os.environ | {JOBS: "none"}
     daemon = subprocess.Popen(

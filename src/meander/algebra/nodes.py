@@ -1,4 +1,4 @@
-"""The Streaming Graph Algebra: five logical nodes.
+"""The Streaming Graph Algebra: five logical nodes, and `Receive` for a plan that is split over stages.
 
 Nodes are immutable, compare by structure, and check themselves when built. Every node stands for a stream
 of tuples over vertices, each with the interval in which it holds; `arity` says how many vertices a tuple
@@ -14,9 +14,13 @@ hash of a plan would cost as much as the tree is large.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from meander.algebra.automata import labels
 from meander.syntax.query import PathExpr
+
+Side = Literal["src", "trg"]
+"""The end of an edge by which a stream is hash-partitioned over cells."""
 
 
 class PlanError(ValueError):
@@ -50,13 +54,17 @@ class _HashedOnce:
 
 @dataclass(frozen=True, slots=True)
 class WScan(_HashedOnce):
-    """`𝒲_{T,β}(σ_φ(S_a ∪ S_b …))`: edges of a stream with any of `labels`, each valid in [t, ⌊t/β⌋·β + T)."""
+    """`𝒲_{T,β}(σ_φ(S_a ∪ S_b …))`: edges of a stream with any of `labels`, each valid in [t, ⌊t/β⌋·β + T).
+
+    With a `side`, only the edges whose vertex on that side belongs to the cell that runs the plan.
+    """
 
     stream: str
     labels: tuple[str, ...]
     window: int
     slide: int = 1
     condition: Condition = Condition()
+    side: Side | None = None
 
     __hash__ = _HashedOnce.__hash__
 
@@ -202,4 +210,23 @@ class Path(_HashedOnce):
         return 2
 
 
-Plan = WScan | Filter | Union | Pattern | Path
+@dataclass(frozen=True, slots=True)
+class Receive(_HashedOnce):
+    """Pairs that an earlier stage derives, each with its interval, as the stream `stream`; `side` as for `WScan`."""
+
+    stream: str
+    label: str
+    side: Side | None = None
+
+    __hash__ = _HashedOnce.__hash__
+
+    @property
+    def arity(self) -> int:
+        return 2
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return ()
+
+
+Plan = WScan | Filter | Union | Pattern | Path | Receive

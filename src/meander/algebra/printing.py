@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.syntax.printing import term_text
 from meander.syntax.query import Constant, Either, Inverse, Label, PathExpr, Repeat, Then
 
-_SYMBOLS: dict[type[Plan], str] = {WScan: "𝒲", Filter: "σ", Union: "∪", Pattern: "⋈", Path: "𝒫"}
+_SYMBOLS: dict[type[Plan], str] = {WScan: "𝒲", Filter: "σ", Union: "∪", Pattern: "⋈", Path: "𝒫", Receive: "ℛ"}
 _SUFFIXES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 
@@ -25,7 +25,7 @@ _SUFFIXES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 
 def symbol(plan: Plan) -> str:
-    """The operator's sign: 𝒲, σ, ∪, ⋈ or 𝒫."""
+    """The operator's sign: 𝒲, σ, ∪, ⋈, 𝒫 or ℛ."""
     return _SYMBOLS[type(plan)]
 
 
@@ -145,6 +145,8 @@ def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
                 if condition != Condition():
                     read = f"σ_{{{_all(conditions(condition))}}}({read})"
                 return f"{sign}_{bounds}({read})"
+            case Receive(stream):
+                return f"{sign}_{{{stream}}}"
             case Filter(_, condition):
                 head = f"{sign}_{{{_all(conditions(condition))}}}"
             case Union(_, label):
@@ -186,6 +188,8 @@ def describe(
             return f"{label}({handed})", _all(equalities(plan.ends))
         case Path(_, _, label):
             return label, path_expression(plan, scans)
+        case Receive(stream, label):
+            return label, stream
 
 
 def tree(plan: Plan, duration: Callable[[int], str] = str) -> str:

@@ -11,7 +11,7 @@ from meander.drawing.plan import COLORS
 from meander.drawing.text import subscripts
 from meander.physical import printing
 from meander.physical.plan import PatternOp, PhysicalPlan, QueryPlan, ReceiveOp, build
-from meander.physical.stages import Stage, StagedPlan, base_stream, build_stages
+from meander.physical.stages import Stage, StagedPlan, build_stages
 from meander.syntax.query import RegularQuery
 
 
@@ -60,7 +60,7 @@ def draw_stages(staged: StagedPlan, title: str = "", unit: str = "s") -> str:
                 Box(f"{prefix}#{number} {kind}", subscripts(name), details, *COLORS[kind], numbered=numbered)
             )
             if isinstance(operator, ReceiveOp):
-                edges.append((derived[base_stream(operator.stream)], first + number))
+                edges.append((derived[operator.source.name], first + number))
             edges += [(first + source, first + number) for source in operator.inputs]
         for result in plan.results:
             if result.raw:

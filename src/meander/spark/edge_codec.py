@@ -1,4 +1,4 @@
-"""Edges and rejects as Arrow bytes and back, without a Python object for an edge and without pickling."""
+"""Edges and rejects as Arrow bytes, and the messages that hold them, without a Python object for each edge."""
 
 from __future__ import annotations
 
@@ -10,15 +10,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from meander.dataflow.edges import Edges, Origin, Reject, Text, frozen, nameless
+from meander.spark.messages import Chunk, Kind, Output
 
 ORIGIN = b"origin"
-"""The metadata of edges that know where they were read: path, start, and the first line where lines have no gap."""
+"""The metadata of edges that know where they were read: path, start, and the first line if lines have no gap."""
+
+
+def edges_chunk(stream: str, edges: Edges, position: int = 0, *, lines: bool = False) -> Chunk:
+    """Edges on their way to a cell; `lines` as for `encode_edges`."""
+    return Chunk(Kind.EDGES, stream, position, encode_edges(edges, lines=lines))
+
+
+def chunk_edges(chunk: Chunk) -> Edges:
+    """The edges of a chunk."""
+    return decode_edges(chunk.data) if chunk.edges is None else chunk.edges
+
+
+def rejects_chunk(stream: str, rejects: Sequence[Reject], position: int = 0) -> Chunk:
+    return Chunk(Kind.REJECTS, stream, position, encode_rejects(rejects))
+
+
+def rejects_row(rejects: Sequence[Reject]) -> Output:
+    """Rejects on their way out of a cell."""
+    return Output(Kind.REJECTS, "", "", len(rejects), encode_rejects(rejects))
 
 
 def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> bytes:
     """Edges as Arrow bytes; with `lines`, also the text that each edge came from, and where it was read.
 
-    Compressed is for Spark's state store, where a byte is copied and written many times.
+    `compressed` is for Spark's state store, which copies and writes each byte many times.
     """
     columns: dict[str, pa.Array] = {}
     texts = {"src": edges.src, "label": edges.label, "trg": edges.trg}
@@ -38,7 +58,7 @@ def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> byte
     if lines and edges.origin is not None and edges.rows:
         path, start, line = edges.origin
         first = int(line[0])
-        # Mostly every line is an edge, and one number says where all of them are.
+        # As a rule every line is an edge, and the number of the first gives those of all.
         if int(line[-1]) - first != line.size - 1:
             columns["origin.line"] = pa.array(line, pa.int64())
         metadata = {ORIGIN: json.dumps([path, start, first]).encode()}
@@ -77,7 +97,7 @@ REJECT_TYPES = {"line": pa.int64(), "start": pa.int64()}
 
 def encode_rejects(rejects: Sequence[Reject]) -> bytes:
     columns = {
-        name: pa.array([getattr(one, name) for one in rejects], REJECT_TYPES.get(name, pa.string()))
+        name: pa.array([getattr(reject, name) for reject in rejects], REJECT_TYPES.get(name, pa.string()))
         for name in Reject._fields
     }
     return _to_bytes(pa.record_batch(columns))
@@ -92,7 +112,7 @@ def count_rejects(data: bytes) -> int:
 
 
 def reject_reasons(data: bytes) -> Iterator[tuple[Reject, int]]:
-    """For each reason the first reject, and how many there are, without an object for each of them."""
+    """For each reason the first reject and the number of rejects, without an object for each of them."""
     batch = _from_bytes(data)
     reasons = batch.column("reason")
     for counted in reasons.value_counts().to_pylist():

@@ -11,13 +11,16 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from typing import TYPE_CHECKING
 
 from meander.dataflow.answers import Answers
 from meander.physical.plan import Result
-from meander.spark.cell.job import Job, Output
 from meander.spark.formats import ARROW, JSONL, encode_answers
-from meander.spark.messages import ANSWERS, SPOOLED
+from meander.spark.messages import Kind, Output
 from meander.spark.output.spool import set_aside
+
+if TYPE_CHECKING:
+    from meander.spark.cell.job import Job
 
 # So many answers, or edges of their paths, take longer than to start a thread, and are large on their way out.
 MANY = 1 << 11
@@ -53,9 +56,9 @@ class Encoder:
         blocks = encode_answers(answers, how or ARROW)
         if self.job.spool and is_large(answers) and how in (JSONL, ARROW):
             name = set_aside(blocks, self.job.spool)
-            return Output(SPOOLED, result.query, result.head, answers.rows, name)
+            return Output(Kind.SPOOLED, result.query, result.head, answers.rows, name)
         data = b"".join(bytes(block) for block in blocks)
-        return Output(ANSWERS, result.query, result.head, answers.rows, data)
+        return Output(Kind.ANSWERS, result.query, result.head, answers.rows, data)
 
 
 def is_large(answers: Answers) -> bool:

@@ -1,20 +1,16 @@
-"""What a Python worker of Spark's does for itself between batches."""
+"""Garbage collection in the Python workers of Spark."""
 
 from __future__ import annotations
 
 import gc
 
-_settled = False
-
 
 def settle_worker() -> None:
-    """Take what has been loaded so far out of the garbage collector's sight, once.
+    """Exempt everything loaded so far from garbage collection, once per process.
 
-    Spark has its workers collect garbage after every task. With compiled kernels loaded that looks at a million
+    Spark has its workers collect garbage after every task. With compiled kernels loaded that visits a million
     objects, none of them garbage, and takes as long as many a batch.
     """
-    global _settled
-    if not _settled:
+    if not gc.get_freeze_count():
         gc.collect()
         gc.freeze()
-        _settled = True

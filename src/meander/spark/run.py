@@ -1,6 +1,6 @@
-"""A run: a Spark query in motion, its sinks, its figures, and its end.
+"""A run: a Spark query in motion, its outputs, its figures, and its end.
 
-Each batch's output is a few rows, which the driver collects and hands to the sinks of their queries. A batch in
+Each batch's output is a few rows, which the driver collects and gives to the sinks of their queries. A batch in
 which every cell has reached the end of time is the last one of bounded input.
 """
 
@@ -11,148 +11,52 @@ import json
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
-from pyspark.sql.streaming.query import StreamingQueryManager
+from pyspark.sql import DataFrame, Row, SparkSession
 
-from meander import errors
 from meander.dataflow.edges import INFINITY, Reject
 from meander.dataflow.ingest import Jump
-from meander.dataflow.sinks import unwritable, writing
 from meander.dataflow.tally import Tally, jump_message
-from meander.errors import ArgumentError, InputError, MeanderError
+from meander.errors import InputError, MeanderError
 from meander.spark.cell.job import Job
 from meander.spark.checkpoint.notes import START_OVER, read_note, write_note
 from meander.spark.edge_codec import reject_reasons
-from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS, answer_type, decode_table, spark_schema
 from meander.spark.input.ledger import END_SIGNAL, LOOK_AGAIN
-from meander.spark.messages import ANSWERS, CHANGED, ERROR, FIGURES, FULL, JUMP, REJECTS, SPOOLED
-from meander.spark.output.spool import contents, empty_spool
-from meander.spark.sinks import Rejects, Sink
+from meander.spark.messages import Kind, cell_failure, input_error
+from meander.spark.metrics import Metrics
+from meander.spark.output.outputs import Outputs
+from meander.spark.output.spool import empty_spool
 from meander.spark.workers.failures import java_may_have_ended, translate_error
 
-KEPT = 100
+MOST_FIGURES = 100
+"""The batches whose figures a run remembers."""
+
 DAMAGE = "damage.json"
-
-
-@dataclass
-class SparkSink:
-    """A sink that Spark writes: a function of (DataFrame, batch number), or a format with its options."""
-
-    take: Callable[[DataFrame, int], Any]
-    arity: int
-    paths: bool
-    integers: bool
-
-    @property
-    def how(self) -> str:
-        return ARROW_INTEGERS if self.integers else ARROW_STRINGS
-
-    @staticmethod
-    def of(given: Any, arity: int, *, paths: bool, integers: bool) -> SparkSink:
-        if callable(given):
-            take = given
-        elif isinstance(given, Mapping) and "format" in given:
-            take = format_writer(dict(given))
-        elif isinstance(given, str) and given.startswith("kafka://"):
-            from meander.spark.kafka import kafka_writer
-
-            take = kafka_writer(given)
-        else:
-            raise ArgumentError(
-                f"{given!r} is no sink\nhint: a path, a function of (DataFrame, batch number), or "
-                '{"format": …, …} with Spark\'s options'
-            )
-        return SparkSink(take, arity, paths, integers)
-
-    def write(self, outputs: DataFrame, query: str, batch: int) -> None:
-        chosen = outputs.where((F.col("kind") == ANSWERS) & (F.col("query") == query)).select("data")
-        schema = spark_schema(self.arity, paths=self.paths, integers=self.integers)
-
-        def rows(batches: Any) -> Any:
-            for one in batches:
-                for data in one.column("data"):
-                    yield from decode_table(data.as_py()).cast(schema).to_batches()
-
-        kind = answer_type(self.arity, paths=self.paths, integers=self.integers)
-        self.take(chosen.mapInArrow(rows, kind), batch)
-
-
-def format_writer(options: dict[str, Any]) -> Callable[[DataFrame, int], None]:
-    kind = options.pop("format")
-
-    def take(frame: DataFrame, batch: int) -> None:
-        writer = frame.write.format(kind).mode("append")
-        for name, value in options.items():
-            writer = writer.option(name, value)
-        writer.save()
-
-    return take
-
-
-def check_format(spark: SparkSession, kind: str) -> None:
-    """Refuse a format that this Spark does not know."""
-    try:
-        spark.read.format(kind).load()
-    except Exception as error:  # Spark has no class of its own for this one.
-        if "DATA_SOURCE_NOT_FOUND" not in str(error):
-            return  # It is known, and misses what only reading needs.
-        if kind.lower() == "delta":
-            raise ArgumentError(
-                f"Spark has no Delta: its package is not there, or not made for Spark {spark.version}",
-                hint="start Spark with --packages io.delta:delta-spark_2.13:VERSION and Delta's two settings; "
-                "delta-spark up to 4.4 is for Spark up to 4.2",
-            ) from None
-        raise ArgumentError(
-            f"Spark does not know the format {kind}", hint="start Spark with the --packages that bring it"
-        ) from None
 
 
 class Run:
     """Queries being answered."""
 
     def __init__(
-        self,
-        spark: SparkSession,
-        job: Job,
-        frame: DataFrame,
-        checkpoint: Path,
-        sinks: Mapping[str, Sink | SparkSink],
-        rejects: Rejects | None,
-        metrics: str | None,
-        *,
-        follow: bool,
-        trigger: str | None,
+        self, spark: SparkSession, job: Job, checkpoint: Path, outputs: Outputs, metrics: str | None
     ) -> None:
-        self.spark = spark
         self.job = job
         self.checkpoint = checkpoint
-        self.sinks = sinks
-        self.rejects = rejects
-        self.follow = follow
+        self.outputs = outputs
         self.figures: list[dict[str, Any]] = []
         self.tally = Tally()
         self.state_bytes = 0
-        self.bytes_read = 0  # of the files of all streams, since the checkpoint was made
+        self.bytes_read = 0  # of the files of all streams, since the checkpoint was created
         self.resumed = any((checkpoint / "spark" / "commits").glob("[0-9]*"))
         self.warn: Callable[[str], None] = lambda message: warnings.warn(message, stacklevel=2)
-        self._labels: dict[str, bool] = {}
-        self._jumped: set[str] = set()
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
         self.notes: list[str] = []  # what the user should know of this start
         self.held = contextlib.ExitStack()  # the locks of the checkpoint and of outputs
+        self._labels: dict[str, bool] = {}
+        self._jumped: set[str] = set()
         self._ended = threading.Event()
         self._ended_file = checkpoint / "meander" / "ended"
         if self._ended_file.exists():
@@ -162,12 +66,15 @@ class Run:
         self._stopping = False
         self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
         empty_spool(job.spool)
-        writer = frame.writeStream.foreachBatch(self._take).option(
-            "checkpointLocation", str(checkpoint / "spark")
+
+    def begin(self, frame: DataFrame, trigger: str | None) -> None:
+        """Start the Spark query that writes the outputs of the cells, `frame`."""
+        writer = frame.writeStream.foreachBatch(self._receive).option(
+            "checkpointLocation", str(self.checkpoint / "spark")
         )
         if trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        self.query = writer.queryName(f"meander-{job.run[:8]}").start()
+        self.query = writer.queryName(f"meander-{self.job.run[:8]}").start()
         if self._metrics is not None:
             self._metrics.watch(str(self.query.id))
 
@@ -188,12 +95,15 @@ class Run:
 
     @property
     def labels_unseen(self) -> list[str]:
-        """The labels that the queries read and that no edge has had; none where an earlier run may have seen them."""
+        """The labels that the queries read and that no edge has had; none if an earlier run may have seen them."""
         return [] if self.resumed else [label for label, seen in self._labels.items() if not seen]
 
     @property
     def active(self) -> bool:
         return bool(self.query.isActive)
+
+    # -----------------------------------------------------------------------------------------------------
+    # Waiting and stopping
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until bounded input has ended, the run is stopped or fails; False if `timeout` seconds passed first."""
@@ -211,20 +121,15 @@ class Run:
             self._stop_query()
             if self._error is not None:
                 raise self._error
-            for sink in self.sinks.values():
-                if not isinstance(sink, SparkSink):
-                    sink.finish()
-            if self.rejects is not None:
-                self.rejects.finish()
+            self.outputs.finish()
         if self._metrics is not None and self._metrics.error is not None:
             raise self._metrics.error
         return True
 
     def _await_commit(self) -> None:
-        """Until the batch that ended the run is committed, so that a restart finds it done; later ones may come."""
-        if (
-            self._last_batch < 0
-        ):  # an earlier start has ended the run, and may not have committed its last batch
+        """Until the batch that ended the run is committed, so that a restart does not repeat it."""
+        if self._last_batch < 0:
+            # An earlier start has ended the run, and may not have committed its last batch.
             self.query.processAllAvailable()
             return
         commit = self.checkpoint / "spark" / "commits" / str(self._last_batch)
@@ -235,8 +140,8 @@ class Run:
             time.sleep(0.02)
 
     def process_available(self) -> None:
-        """Until all that is there now has been answered."""
-        # Folders are looked at now and then: what has just come is seen after this.
+        """Until all input that has arrived by now has been answered."""
+        # Folders are listed at intervals: a file that has just arrived is listed after this.
         time.sleep(LOOK_AGAIN)
         with self._errors():
             self.query.processAllAvailable()
@@ -244,13 +149,13 @@ class Run:
                 raise self._error
 
     def finish(self) -> None:
-        """End the streams: what is there is answered, what is held is released, and the run stops."""
+        """End the streams: available input is answered, held answers are released, and the run stops."""
         self.process_available()
         (self.checkpoint / "meander" / "ledger" / END_SIGNAL).touch()
         self.wait()
 
     def release_if_over(self) -> None:
-        """Let others have the checkpoint and the outputs, where this run uses them no longer."""
+        """Release the checkpoint and the outputs, if this run no longer uses them."""
         active = False
         with java_may_have_ended():
             active = self.query.isActive
@@ -268,55 +173,42 @@ class Run:
         if self._metrics is not None:
             self._metrics.close()
 
-    def _take(self, outputs: DataFrame, batch: int) -> None:
-        """The output of one batch to the sinks; the batch does not count as done where that fails."""
+    # -----------------------------------------------------------------------------------------------------
+    # A batch
+
+    def _receive(self, frame: DataFrame, batch: int) -> None:
+        """Write the output of one batch; if that fails, the batch does not count as done."""
         try:
-            self._write(outputs, batch)
+            self._write(frame, batch)
         except Exception as error:
-            # What Spark makes of it is text. What a batch says that is being stopped is of no interest.
+            # Spark turns the error into text. Errors of a batch that is being stopped are of no interest.
             if self._error is None and not self._stopping:
                 self._error = error if isinstance(error, BrokenPipeError) else self._translate(error)
             raise
 
-    def _write(self, outputs: DataFrame, batch: int) -> None:
+    def _write(self, frame: DataFrame, batch: int) -> None:
         begun = time.perf_counter()
-        by_spark = {name: sink for name, sink in self.sinks.items() if isinstance(sink, SparkSink)}
-        if by_spark:
-            outputs = outputs.persist()
-        rows = outputs.collect()
-        full = [json.loads(row.data) for row in rows if row.kind == FULL]
-        if full:
-            kind = getattr(errors, full[0]["error"])
-            raise kind(full[0]["message"], hint=full[0]["hint"])
+        if self.outputs.need_frame:
+            frame = frame.persist()
         try:
-            for name, by_format in by_spark.items():
-                by_format.write(outputs, name, batch)
+            rows = frame.collect()
+            for row in rows:
+                if row.kind == Kind.CELL_FAILED:
+                    raise cell_failure(bytes(row.data))
+            self.outputs.write(frame, rows, batch)
         finally:
-            if by_spark:
-                outputs.unpersist()
-        for name, sink in self.sinks.items():
-            if not isinstance(sink, SparkSink):
-                answers = [row for row in rows if row.kind in (ANSWERS, SPOOLED) and row.query == name]
-                with contents(answers) as parts:
-                    sink.write(batch, parts)
-        if self.rejects is not None:
-            self.rejects.write(batch, [bytes(row.data) for row in rows if row.kind == REJECTS])
+            if self.outputs.need_frame:
+                frame.unpersist()
+        self._report_edges(rows)
+        cells = [json.loads(row.data) for row in rows if row.kind == Kind.FIGURES]
+        self._add_figures(batch, cells, time.perf_counter() - begun)
         for row in rows:
-            if row.kind == REJECTS:
-                for first, count in reject_reasons(bytes(row.data)):
-                    self.tally.add_reason(first, count)
-            elif row.kind == JUMP:
-                edge, ts, before = json.loads(row.data)
-                self._warn_of_jump(Jump(Reject(*edge), ts, before))
-        cells = [json.loads(row.data) for row in rows if row.kind == FIGURES]
-        self._note(batch, cells, time.perf_counter() - begun)
-        for row in rows:
-            if row.kind not in (ERROR, CHANGED):
+            if row.kind not in (Kind.LOST_ROWS, Kind.INPUT_CHANGED):
                 continue
-            error = reported_error(bytes(row.data).decode())
-            if row.kind == ERROR:
-                # Rows that could not be read are lost to this checkpoint; a file that has changed may be put back.
-                note_damage(self.checkpoint / "meander", error)
+            error = input_error(bytes(row.data))
+            if row.kind == Kind.LOST_ROWS:
+                # Rows that could not be read are lost to this checkpoint; a file that has changed may be restored.
+                record_damage(self.checkpoint / "meander", error)
             self._end(batch, error)
         if len(cells) == self.job.cells_of_all_stages and all(cell["time"] >= INFINITY for cell in cells):
             self._ended_file.touch()
@@ -327,13 +219,23 @@ class Run:
         self._last_batch = batch
         self._ended.set()
 
+    def _report_edges(self, rows: Sequence[Row]) -> None:
+        """Count rejects by their reasons, and warn of jumps in time."""
+        for row in rows:
+            if row.kind == Kind.REJECTS:
+                for first, count in reject_reasons(bytes(row.data)):
+                    self.tally.add_reason(first, count)
+            elif row.kind == Kind.JUMP:
+                edge, ts, before = json.loads(row.data)
+                self._warn_of_jump(Jump(Reject(*edge), ts, before))
+
     def _warn_of_jump(self, jump: Jump) -> None:
         """Once for a stream: a cell whose state is rebuilt does not know that it has reported one."""
         if jump.edge.stream not in self._jumped:
             self._jumped.add(jump.edge.stream)
-            self.warn(jump_message(jump, self.job.time_unit))
+            self.warn(jump_message(jump, self.job.options.time_unit))
 
-    def _note(self, batch: int, cells: list[dict[str, Any]], seconds: float) -> None:
+    def _add_figures(self, batch: int, cells: list[dict[str, Any]], seconds: float) -> None:
         self.bytes_read = sum(cell.pop("bytes") for cell in cells)
         for cell in cells:
             for label, seen in cell.pop("labels").items():
@@ -349,7 +251,7 @@ class Run:
             "seconds": round(seconds, 4),
             "cells": cells,
         }
-        self.figures = [*self.figures[1 - KEPT :], figures]
+        self.figures = [*self.figures[1 - MOST_FIGURES :], figures]
         self.tally.edges += figures["edges"]
         self.tally.answers += figures["answers"]
         self.state_bytes = figures["state_bytes"]
@@ -358,9 +260,12 @@ class Run:
         for hook in self.batch_hooks:
             hook(figures)
 
+    # -----------------------------------------------------------------------------------------------------
+    # Errors
+
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """What Spark raises within, as the error that a batch has ended with or that it means."""
+        """Translates an error of Spark to the one that ended a batch, or that it stands for."""
         try:
             yield
         except Exception as error:
@@ -370,9 +275,9 @@ class Run:
             raise (self._error or self._translate(error)) from None
 
     def _translate(self, error: Exception) -> MeanderError:
-        meant = translate_error(error, [self.checkpoint])
-        meant.__cause__ = error
-        return meant
+        translated = translate_error(error, [self.checkpoint])
+        translated.__cause__ = error
+        return translated
 
     def _raise(self) -> None:
         if self._error is not None:
@@ -382,100 +287,18 @@ class Run:
             raise self._translate(error)
 
 
-def reported_error(text: str) -> InputError:
-    """The error that a reader reported in a row."""
-    message, _, hint = text.partition("\nhint: ")
-    return InputError(message, hint=hint)
-
-
-def note_damage(folder: Path, error: InputError) -> None:
-    """Note that rows of the input are lost: no later start may continue as if they had not been there."""
+def record_damage(folder: Path, error: InputError) -> None:
+    """Record that rows of the input are lost: no later start may continue as if they had not existed."""
     write_note(folder / DAMAGE, {"message": error.message, "hint": error.hint})
 
 
 def check_damage(folder: Path) -> None:
-    """Refuse a checkpoint of which a reader has lost rows."""
+    """Refuse a checkpoint for which a reader has lost rows."""
     try:
-        known = read_note(folder / DAMAGE)
+        damage = read_note(folder / DAMAGE)
     except FileNotFoundError:
         return
     raise InputError(
-        f"a run with this checkpoint could not read all of its input: {known['message']}",
+        f"a run with this checkpoint could not read all of its input: {damage['message']}",
         hint=f"mend the input and {START_OVER}",
     )
-
-
-class Metrics(StreamingQueryListener):
-    """One line of JSON for each batch: the cells' figures, and what Spark says it took."""
-
-    def __init__(self, streams: StreamingQueryManager, path: str) -> None:
-        self.streams = streams
-        self.path = path
-        self._lock = threading.Lock()
-        self._waiting: dict[int, dict[str, Any]] = {}
-        self._query = ""
-        self.error: MeanderError | None = None
-        with writing(path, ArgumentError):
-            self._file: TextIO = open(path, "a", encoding="utf-8")  # noqa: SIM115
-        streams.addListener(self)
-
-    def watch(self, query: str) -> None:
-        self._query = query
-
-    def add(self, figures: dict[str, Any]) -> None:
-        with self._lock:
-            self._waiting[figures["batch"]] = figures
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        pass
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        progress = event.progress
-        if str(progress.id) != self._query:
-            return
-        with self._lock:
-            figures = self._waiting.pop(progress.batchId, None)
-            if figures is not None:
-                figures["spark"] = {
-                    "timestamp": progress.timestamp,
-                    "durations_ms": dict(progress.durationMs),
-                    "input_rows": progress.numInputRows,
-                    "commit_ms": sum(one.commitTimeMs for one in progress.stateOperators),
-                }
-                self._write(figures)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        pass
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        pass
-
-    def close(self) -> None:
-        """Write what Spark has said nothing of yet, after giving it a moment."""
-        deadline = time.monotonic() + 2
-        while self._waiting and time.monotonic() < deadline:
-            time.sleep(0.02)
-        with self._lock:
-            for figures in self._waiting.values():
-                self._write(figures)
-            self._waiting.clear()
-            if not self._file.closed:
-                self._close()
-                with java_may_have_ended():
-                    self.streams.removeListener(self)
-
-    def _close(self) -> None:
-        try:
-            self._file.close()
-        except OSError as error:
-            self.error = self.error or unwritable(self.path, error)
-
-    def _write(self, figures: dict[str, Any]) -> None:
-        """A line, unless an earlier one could not be written: answers go on without metrics, and then it is said."""
-        if self.error is not None or self._file.closed:
-            return
-        try:
-            self._file.write(json.dumps(figures) + "\n")
-            self._file.flush()
-        except OSError as error:
-            self.error = unwritable(self.path, error)

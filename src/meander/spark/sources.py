@@ -34,15 +34,15 @@ from meander.errors import ArgumentError
 from meander.spark.garbage import settle_worker
 from meander.spark.input.ledger import WHOLE, Entry, Ledger, Segment
 from meander.spark.messages import (
-    CHANGED,
     CHUNK_TYPE,
-    CLOSED,
     PARTITION_SHIFT,
-    READ,
-    SEGMENTS,
-    TICK,
-    Chunk,
+    bytes_read,
+    chunk_row,
     chunk_rows,
+    closed,
+    input_changed,
+    segment_list,
+    tick,
 )
 
 FORMAT = "meander_edges"
@@ -133,11 +133,10 @@ class SegmentLister(SimpleDataSourceStreamReader):
         if start == end:
             return iter(())
         entry = entry_between(self.ledger, start, end)
-        cell = self.intake.cell
-        ticks = [(cell, 0, TICK, stream, 0, CLOSED) for stream in entry.closed]
+        chunks = [segment_list(entry.segments), *map(closed, entry.closed)]
         if entry.error:
-            ticks.append((cell, 0, CHANGED, "", 0, entry.error.encode()))
-        return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
+            chunks.append(input_changed(entry.error))
+        return iter([chunk_row(chunk, self.intake.cell) for chunk in chunks])
 
     def commit(self, end: dict[str, int]) -> None:
         self.ledger.forget(end["entry"])
@@ -178,17 +177,16 @@ class EdgeReader(DataSourceStreamReader):
         assert isinstance(partition, Share)
         base = partition.number << PARTITION_SHIFT
         if partition.number == 0:
-            ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
+            ticks = [closed(stream) for stream in partition.closed]
             if partition.error:
-                ticks.append(Chunk(CHANGED, "", 0, partition.error.encode()))
-            yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
+                ticks.append(input_changed(partition.error))
+            yield chunk_rows(ticks or [tick()], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
         from meander.spark.input.reader import read_chunks, size_of
 
-        size = Chunk(READ, "", base, str(size_of(partition.segments)).encode())
-        yield chunk_rows([size], self.intake.cell)
+        yield chunk_rows([bytes_read(size_of(partition.segments), base)], self.intake.cell)
         for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
-            yield chunk_rows([chunk._replace(place=count)], self.intake.cell)
+            yield chunk_rows([chunk._replace(position=count)], self.intake.cell)
         settle_worker()
 
     def commit(self, end: dict[str, int]) -> None:
@@ -252,7 +250,7 @@ def chunk_frame(
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         place = partition << PARTITION_SHIFT
-        yield chunk_rows([Chunk(TICK, "", place, b"")], cell)
+        yield chunk_rows([tick(place)], cell)
         from meander.spark.input.reader import pack_batch
 
         for batch in batches:
@@ -271,7 +269,7 @@ def record_frame(frame: DataFrame, stream: str, *, cell: int) -> DataFrame:
 
         context = TaskContext.get()
         place = (context.partitionId() if context is not None else 0) << PARTITION_SHIFT
-        yield chunk_rows([Chunk(TICK, "", place, b"")], cell)
+        yield chunk_rows([tick(place)], cell)
         for batch in batches:
             yield chunk_rows(pack_lines(batch, stream, place), cell)
             place += 1

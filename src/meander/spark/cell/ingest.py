@@ -1,14 +1,13 @@
 """From the rows of a batch to edges in the order of time.
 
-The first stage puts what has arrived in order, for which it has an ingest; cells of later stages are sent edges in
-order. Rows that are no edges leave as they came.
+The first stage orders the edges that have arrived, by its ingest; cells of later stages receive edges in order. Rows
+that hold no edges are forwarded.
 """
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -16,133 +15,133 @@ import numpy as np
 from meander.dataflow.edges import Edges, Reason, concat_edges
 from meander.dataflow.ingest import Ingest
 from meander.spark.cell.exchange import receive
-from meander.spark.cell.job import Job, Output
-from meander.spark.cell.manifest import Head
-from meander.spark.edge_codec import count_rejects, decode_edges, encode_rejects
-from meander.spark.input.reader import unfold
+from meander.spark.cell.job import Job
+from meander.spark.cell.manifest import CellManifest
+from meander.spark.edge_codec import chunk_edges, count_rejects, rejects_row
+from meander.spark.input.reader import read_segments
 from meander.spark.messages import (
-    CHANGED,
-    CLOSED,
-    EDGES,
-    ERROR,
-    FIGURES,
-    FULL,
-    JUMP,
+    OUTBOUND,
     PARTITION_SHIFT,
-    READ,
-    REJECTS,
-    TICK,
     Chunk,
-    Parcel,
+    Kind,
+    Output,
+    StageMessage,
+    byte_count,
+    jump_row,
 )
 
 
 class Released(NamedTuple):
-    """Edges in the order of time, by stream, and how far time has come with them (None: nothing known yet)."""
+    """Edges in the order of time, by stream, and the frontier that they lead to (None: not known yet)."""
 
     edges: Mapping[str, Edges]
     frontier: int | None
 
 
-def take_in(
-    job: Job, head: Head, ingest: Ingest, rows: list[Chunk], counts: dict[str, int]
+def order_input(
+    job: Job,
+    manifest: CellManifest,
+    ingest: Ingest,
+    chunks: list[Chunk],
+    counts: Counter[str],
+    clock: Callable[[], float],
 ) -> Iterator[Output | Released]:
-    """A batch's edges, put in order, and what cannot be used of it.
+    """In the first stage: a batch's edges in order, and rows about those that cannot be used.
 
-    The edges of a single stream go on chunk by chunk, and meanwhile the next chunk is read. Several streams wait for
-    each other, and go on at the end of the batch.
+    The edges of a single stream are released chunk by chunk, and meanwhile the next chunk is read. Several streams
+    wait for each other until the end of the batch.
     """
     alone = len(job.streams) == 1 and job.last == 0
-    spoke: set[str] = set()
-    for one in merged(job, ingest, unfold(rows, job.time_unit)):
-        if one.kind != EDGES:
-            yield from passed_on(one)
-            counts["rejected"] += count_rejects(one.data) if one.kind == REJECTS else 0
-            counts["bytes"] += int(one.data) if one.kind == READ else 0
+    heard: set[str] = set()
+    for chunk in merge_partitions(job, ingest, read_segments(chunks, job.options.time_unit)):
+        if chunk.kind != Kind.EDGES:
+            yield from forward(chunk)
+            counts["rejected"] += count_rejects(chunk.data) if chunk.kind == Kind.REJECTS else 0
+            counts["bytes"] += byte_count(chunk) if chunk.kind == Kind.BYTES_READ else 0
             continue
-        edges = edges_of(one)
-        spoke.add(one.stream)
+        edges = chunk_edges(chunk)
+        heard.add(chunk.stream)
         counts["edges"] += edges.rows
-        rejects = ingest.push(one.stream, edges)
+        rejects = ingest.push(chunk.stream, edges)
         if rejects:
             late = sum(reject.reason == Reason.TOO_LATE for reject in rejects)
             counts["late"] += late
             counts["rejected"] += len(rejects) - late
-            yield Output(REJECTS, "", "", len(rejects), encode_rejects(rejects))
-        for jump in ingest.take_jumps():
-            yield Output(JUMP, "", "", 1, json.dumps(jump).encode())
+            yield rejects_row(rejects)
+        yield from map(jump_row, ingest.take_jumps())
         if alone:
             yield Released(*ingest.release())
-    ended = [one.stream for one in rows if one.kind == TICK and one.data == CLOSED]
-    watch_streams(job, head, ingest, spoke, ended)
+    ended = [chunk.stream for chunk in chunks if chunk.kind == Kind.CLOSED]
+    close_streams(job, manifest, ingest, heard, ended, clock())
     yield Released(*ingest.release())
 
 
-def take_up(
-    job: Job, cell: int, rows: list[Chunk], counts: dict[str, int]
-) -> Iterator[Output | Parcel | Released]:
-    """What a cell of a later stage was sent, and what it hands on."""
-    mine = [one for one in rows if one.stage == job.stage]
-    for one in rows:
-        if one.stage != job.stage:
-            yield Parcel(cell, one.stage, *one[:4])
+def receive_from_upstream(
+    job: Job, cell: int, chunks: list[Chunk], counts: Counter[str]
+) -> Iterator[Output | StageMessage | Released]:
+    """In a later stage: the edges that the cell received, and the rows that it forwards."""
+    own = [chunk for chunk in chunks if chunk.stage == job.stage]
+    for chunk in chunks:
+        if chunk.stage != job.stage:
+            yield StageMessage(cell, chunk.stage, chunk.kind, chunk.stream, chunk.position, chunk.data)
         else:
-            yield from passed_on(one)
-    released = Released(*receive(mine))
+            yield from forward(chunk)
+    released = Released(*receive(own))
     counts["edges"] = sum(edges.rows for edges in released.edges.values())
     yield released
 
 
-def passed_on(one: Chunk) -> Iterator[Output]:
-    """A row that leaves as it came."""
-    if one.kind in (REJECTS, ERROR, CHANGED, FIGURES, FULL, JUMP):
-        rows = count_rejects(one.data) if one.kind == REJECTS else 1
-        yield Output(one.kind, "", "", rows, one.data)
+def forward(chunk: Chunk) -> Iterator[Output]:
+    """A row that is on its way to the driver."""
+    if chunk.kind in OUTBOUND:
+        rows = count_rejects(chunk.data) if chunk.kind == Kind.REJECTS else 1
+        yield Output(chunk.kind, "", "", rows, chunk.data)
 
 
-def merged(job: Job, ingest: Ingest, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """The same chunks, with one in the place of those of a DataFrame.
+def merge_partitions(job: Job, ingest: Ingest, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """The same chunks; those of a DataFrame's partitions are merged into one for each stream.
 
     Partitions of a DataFrame have no order among each other. They are merged by the greatest time that each has
     reached (without edges that jump ahead), which keeps the order in each and makes no edge late that would not be
     late alone.
     """
     partitions: dict[str, dict[int, list[Edges]]] = {}
-    for one in chunks:
-        if one.kind == EDGES and one.stream in job.merged:
-            by_number = partitions.setdefault(one.stream, {})
-            by_number.setdefault(one.place >> PARTITION_SHIFT, []).append(edges_of(one))
+    for chunk in chunks:
+        if chunk.kind == Kind.EDGES and chunk.stream in job.unordered:
+            by_number = partitions.setdefault(chunk.stream, {})
+            by_number.setdefault(chunk.position >> PARTITION_SHIFT, []).append(chunk_edges(chunk))
         else:
-            yield one
+            yield chunk
     for stream, by_number in partitions.items():
         parts = [concat_edges(edges) for edges in by_number.values()]
         reached = np.concatenate([ingest.clocks(stream, part.ts) for part in parts])
         edges = concat_edges(parts).take(np.argsort(reached, kind="stable")) if len(parts) > 1 else parts[0]
-        yield Chunk(EDGES, stream, 0, b"", edges=edges)
+        yield Chunk(Kind.EDGES, stream, 0, b"", edges=edges)
 
 
-def edges_of(chunk: Chunk) -> Edges:
-    return decode_edges(chunk.data) if chunk.edges is None else chunk.edges
-
-
-def watch_streams(job: Job, head: Head, ingest: Ingest, spoke: set[str], ended: list[str]) -> None:
-    """Close the streams that have ended, and those silent for too long; open those that speak again."""
-    now = time.time()
-    for stream in spoke:
-        head.heard[stream] = now
+def close_streams(
+    job: Job, manifest: CellManifest, ingest: Ingest, heard: set[str], ended: list[str], now: float
+) -> None:
+    """Close the streams that have ended, and those silent for longer than `idle`; open those heard again."""
+    for stream in heard:
+        manifest.last_heard[stream] = now
     for stream in ended:
-        if stream not in head.ended:
-            head.ended.append(stream)
+        if stream not in manifest.ended_streams:
+            manifest.ended_streams.append(stream)
             ingest.close(stream)
-    waiting = [one for one in job.streams if one not in head.ended]
-    silent = [one for one in waiting if now - max(head.heard.get(one, 0.0), job.started) > job.idle]
+    waiting = [stream for stream in job.streams if stream not in manifest.ended_streams]
+    silent = [
+        stream
+        for stream in waiting
+        if now - max(manifest.last_heard.get(stream, 0.0), job.started) > job.options.idle
+    ]
     if waiting and len(silent) == len(waiting):
-        # Time comes from the streams: without any it stands where the furthest of them is, and does not run out.
-        silent.remove(max(silent, key=lambda one: ingest.streams[one].greatest))
+        # Event time comes from the streams: the furthest of them holds it, or it would run out.
+        silent.remove(max(silent, key=lambda stream: ingest.streams[stream].greatest))
     for stream in waiting:
-        if stream in silent and stream not in head.idle:
-            head.idle.append(stream)
+        if stream in silent and stream not in manifest.idle_streams:
+            manifest.idle_streams.append(stream)
             ingest.close(stream)
-        elif stream not in silent and stream in head.idle:
-            head.idle.remove(stream)
+        elif stream not in silent and stream in manifest.idle_streams:
+            manifest.idle_streams.remove(stream)
             ingest.open(stream)

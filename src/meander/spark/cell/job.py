@@ -1,30 +1,20 @@
-"""Cells: shares of the work, and the stateful operator that drives each on Spark.
-
-A cell is one key of Spark's stateful operator. `Cell` gives a cell's step (`advance`) its chunks and a store that
-outlives the worker; what the step does with them is the same with any other store.
-"""
+"""The job of a stage: what every cell of it does, sent to the workers with the operator."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from meander.errors import StateError
+from meander.options import DEFAULTS, RunOptions
 from meander.physical.plan import PhysicalPlan, ScanOp
-from meander.physical.stages import Delivery, StagedPlan, base_stream, longest_windows
-from meander.spark.checkpoint.notes import START_OVER, seal, unseal
-from meander.spark.garbage import settle_worker
-from meander.spark.messages import Chunk
+from meander.physical.stages import Delivery, StagedPlan, longest_windows
 
 if TYPE_CHECKING:
     from meander.dataflow.edges import Array, Edges
@@ -32,42 +22,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What every cell of a stage does. Sent to the workers with the operator.
-
-    Of several stages the first has one cell, which puts edges in order and sends them on.
-    """
+    """What every cell of a stage does. Of several stages the first has one cell, which puts edges in order."""
 
     run: str
     plan: PhysicalPlan
-    streams: tuple[str, ...]
-    cells: tuple[int, ...]
-    formats: Mapping[str, str]  # by query: how its answers are to be encoded
-    lateness: int = 0
-    max_jump: int | None = None
+    streams: tuple[str, ...]  # that come from outside
+    cells: tuple[int, ...]  # the keys of the stage's cells
+    formats: Mapping[str, str]  # by query: how its answers are encoded
+    options: RunOptions = DEFAULTS
+    started: float = 0.0  # when the run was started, in seconds of wall time
     windows: Mapping[str, int] = field(default_factory=dict)  # by stream: its longest window
-    mode: str = "intervals"
-    paths: bool = False
-    memory: int | None = None
-    threads: int = 1
-    idle: float = 60.0
-    started: float = 0.0
-    time_unit: str = "s"
-    merged: frozenset[str] = frozenset()
-    in_full: frozenset[tuple[str, str]] = frozenset()  # results (query, head) that every cell has all of
-    handover: bool = True  # whether workers leave each other their arrays, where there are several cells
-    snapshots: str = ""
+    unordered: frozenset[str] = frozenset()  # streams that arrive in partitions without an order among them
+    in_full: frozenset[tuple[str, str]] = (
+        frozenset()
+    )  # results (query, head) that every cell computes in full
+    snapshots: str = ""  # the folder of snapshots; none are taken without
     spool: str = ""  # where large answers wait for the driver, if it is on the same machine
-    snapshot_rows: int = 250_000
     stage: int = 0
     last: int = 0  # the number of the last stage
     deliveries: tuple[Delivery, ...] = ()  # what later stages read
-    targets: tuple[int, ...] = ()  # the cells of each of these
+    targets: tuple[int, ...] = ()  # the keys of the cells of each later stage
 
     @property
     def stamp(self) -> str:
-        """Tells snapshots of this plan and version from those of others."""
-        known = (installed_version(), self.plan, self.mode, self.paths, self.cells)
+        """Identifies the plan and the version that a snapshot belongs to."""
+        known = (installed_version(), self.plan, self.options.mode, self.options.paths, self.cells)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+
+    @property
+    def live_stamp(self) -> str:
+        """Identifies state that can continue under this job, among that of other starts of the same run."""
+        options = self.options
+        return f"{self.stamp}/{options.lateness}/{options.max_jump}/{options.memory}/{options.threads}"
 
     @property
     def cells_of_all_stages(self) -> int:
@@ -78,25 +64,31 @@ class Job:
         before = 1 + (self.stage - 1) * len(self.cells) if self.stage else 0
         return before + self.cells.index(cell)
 
+    def snapshot_path(self, cell: int, name: str) -> Path:
+        return Path(self.snapshots) / f"cell-{self.number(cell)}" / f"{name}.snapshot"
+
     def expiries(self, stream: str, edges: Edges) -> Array:
-        """When each of some edges is let go of: by the last of the windows, or as derived tuples say."""
+        """When each edge leaves the last window that reads it; derived tuples have an expiry of their own."""
         if edges.exp is not None:
             return edges.exp
         scans = [
-            one
-            for one in self.plan.operators
-            if isinstance(one, ScanOp) and base_stream(one.stream) == stream
+            operator
+            for operator in self.plan.operators
+            if isinstance(operator, ScanOp) and operator.source.name == stream
         ]
-        ends = [edges.ts // one.slide * one.slide + one.window for one in scans]
+        ends = [edges.ts // scan.slide * scan.slide + scan.window for scan in scans]
         latest: Array = np.maximum.reduce(ends) if ends else edges.ts
         return latest
 
 
 def stage_jobs(
-    staged: StagedPlan, keys: Sequence[int], *, run: str, formats: Mapping[str, str], **options: Any
+    staged: StagedPlan, keys: Sequence[int], *, run: str, formats: Mapping[str, str], **fields: Any
 ) -> list[Job]:
-    """The job of each stage; `keys` are those of the cells of every stage but the first of several, which has one."""
-    windows = longest_windows(one for stage in staged.stages for one in stage.plan.operators)
+    """The job of each stage; `keys` are those of the cells of every stage but the first of several, which has one.
+
+    `fields` are further fields of all jobs.
+    """
+    windows = longest_windows(operator for stage in staged.stages for operator in stage.plan.operators)
     return [
         Job(
             run=run,
@@ -110,7 +102,7 @@ def stage_jobs(
             deliveries=staged.deliveries,
             targets=tuple(keys),
             windows=windows,
-            **options,
+            **fields,
         )
         for number, stage in enumerate(staged.stages)
     ]
@@ -122,99 +114,3 @@ def installed_version() -> str:
         return version("meander")
     except PackageNotFoundError:
         return ""
-
-
-class CellStore(Protocol):
-    """What outlives a cell's worker: Spark's state store, or a stand-in for it."""
-
-    def read_head(self) -> bytes | None: ...
-    def write_head(self, head: bytes) -> None: ...
-    def read_ingest(self) -> bytes | None: ...
-    def write_ingest(self, arrays: bytes) -> None: ...
-    def read_piece(self, number: int) -> bytes: ...
-    def write_piece(self, number: int, edges: bytes) -> None: ...
-    def drop_piece(self, number: int) -> None: ...
-
-
-class Output(NamedTuple):
-    """A row that leaves a cell."""
-
-    kind: str
-    query: str
-    head: str
-    rows: int
-    data: bytes
-
-
-NUMBER = StructType([StructField("number", LongType())])
-HEAD, INGEST = -1, -2
-"""What stands in a cell's state beside its pieces, which have numbers from 0."""
-CONTENT = StructType([StructField("content", BinaryType())])
-
-
-class Cell(StatefulProcessor):
-    """The stateful operator: Spark's state store under `advance`."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        # One state of Spark's for all: to open one takes Spark about as long as everything that a small batch does.
-        self._state = handle.getMapState("state", NUMBER, CONTENT)
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        begun = time.perf_counter()
-        # Imported where cells run: Spark also makes this operator in a process that only asks for its states.
-        from meander.spark.cell.step import advance
-
-        chunks = (Chunk(row.kind, row.stream, row.place, bytes(row.data), row.stage) for row in rows)
-        for output in advance(self.job, key[0], self, chunks, begun):
-            yield Row(**output._asdict())
-        settle_worker()
-
-    def close(self) -> None:
-        pass
-
-    def read_head(self) -> bytes | None:
-        return self._read(HEAD)
-
-    def write_head(self, head: bytes) -> None:
-        self._write(HEAD, head)
-
-    def read_ingest(self) -> bytes | None:
-        return self._read(INGEST)
-
-    def write_ingest(self, arrays: bytes) -> None:
-        self._write(INGEST, arrays)
-
-    def read_piece(self, number: int) -> bytes:
-        content = self._read(number)
-        if content is None:  # though the head lists it
-            raise damaged_state()
-        return content
-
-    def write_piece(self, number: int, edges: bytes) -> None:
-        self._write(number, edges)
-
-    def drop_piece(self, number: int) -> None:
-        self._state.removeKey((number,))
-
-    def _read(self, number: int) -> bytes | None:
-        row = self._state.getValue((number,))
-        if row is None:
-            return None
-        content = unseal(bytes(row[0]))
-        if content is None:
-            raise damaged_state()
-        return content
-
-    def _write(self, number: int, content: bytes) -> None:
-        self._state.updateValue((number,), (seal(content),))
-
-
-def damaged_state() -> StateError:
-    """The window's input is not what was stored: there is nothing to rebuild it from."""
-    return StateError(
-        "the state store in the folder spark of the checkpoint is damaged: it fails its checksum",
-        hint=f"restore the checkpoint from a backup, or {START_OVER}",
-    )

@@ -1,8 +1,7 @@
 """All cells of all stages in one process, one after the other: what Spark would have them do, without Spark.
 
-The steps and the bytes between cells are the same; stores are dictionaries. For tests, to measure how work and
-edges are spread over cells, which does not depend on where these run, and to load what work needs before there is
-any.
+The steps and the bytes between cells are the same; stores are in memory. For tests, to measure how work and edges are
+spread over cells, which does not depend on where these run, and to load code before there is work.
 """
 
 from __future__ import annotations
@@ -11,80 +10,48 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from meander.spark.cell.job import CellStore, Job, Output
-from meander.spark.cell.step import advance
-from meander.spark.messages import Chunk
+from meander.spark.cell.job import Job
+from meander.spark.cell.recovery import StateCache
+from meander.spark.cell.step import CellStep
+from meander.spark.cell.store import CellStore, InMemoryStore
+from meander.spark.messages import Chunk, Output
 
-Place = tuple[int, int]
+StageCell = tuple[int, int]
 """A stage, and the key of a cell in it."""
 
 
-class Memory:
-    """A store whose uncommitted writes can be taken back, as Spark's can."""
+class LocalCells:
+    """The cells of a run in this process, with their stores and their cache."""
 
-    def __init__(self) -> None:
-        self.committed: dict[str | int, bytes] = {}
-        self.values: dict[str | int, bytes] = {}
+    def __init__(self, jobs: Sequence[Job], make_store: Callable[[], CellStore] = InMemoryStore) -> None:
+        self.jobs = jobs
+        self.stores: Mapping[StageCell, CellStore] = {
+            (job.stage, cell): make_store() for job in jobs for cell in job.cells
+        }
+        self.cache = StateCache()
+        self.seconds: dict[StageCell, float] = {}  # processor time of the steps of each cell
 
-    def commit(self) -> None:
-        self.committed = dict(self.values)
+    def run_batch(
+        self, chunks: Iterable[Chunk], before: Callable[[Job, int, list[Chunk]], Any] | None = None
+    ) -> Iterator[tuple[int, Output]]:
+        """One batch through all stages: the rows that leave the last, each with the number of its cell.
 
-    def roll_back(self) -> None:
-        self.values = dict(self.committed)
-
-    def read_head(self) -> bytes | None:
-        return self.values.get("head")
-
-    def write_head(self, head: bytes) -> None:
-        self.values["head"] = head
-
-    def read_ingest(self) -> bytes | None:
-        return self.values.get("ingest")
-
-    def write_ingest(self, arrays: bytes) -> None:
-        self.values["ingest"] = arrays
-
-    def read_piece(self, number: int) -> bytes:
-        return self.values[number]
-
-    def write_piece(self, number: int, edges: bytes) -> None:
-        self.values[number] = edges
-
-    def drop_piece(self, number: int) -> None:
-        self.values.pop(number, None)
-
-
-def no_incident(job: Job, cell: int, chunks: list[Chunk]) -> None:
-    """Nothing happens to the cell before its step."""
-
-
-def rehearse(
-    jobs: Sequence[Job],
-    stores: Mapping[Place, CellStore],
-    chunks: Iterable[Chunk],
-    *,
-    before: Callable[[Job, int, list[Chunk]], Any] = no_incident,
-    seconds: dict[Place, float] | None = None,
-) -> Iterator[tuple[int, Output]]:
-    """One batch through all stages: what leaves the last, each with the number of its cell.
-
-    `before` is called before a cell's step, with what the cell is sent; `seconds` gets the processor time of each
-    cell's steps added.
-    """
-    waiting = {jobs[0].cells[0]: list(chunks)}
-    for job in jobs:
-        sent: dict[int, list[Chunk]] = {}
-        for number, cell in enumerate(job.cells):
-            before(job, cell, waiting[cell])
-            begun = time.process_time()
-            # A cell that has no row would not be called by Spark, and time would not advance in it.
-            for row in advance(job, cell, stores[job.stage, cell], waiting[cell]):
-                if isinstance(row, Output):
-                    yield number, row
-                else:
-                    chunk = Chunk(row.kind, row.stream, row.place, row.data, row.stage)
-                    sent.setdefault(row.cell, []).append(chunk)
-            if seconds is not None:
+        `before` is called before a cell's step, with what the cell receives.
+        """
+        received = {self.jobs[0].cells[0]: list(chunks)}
+        for job in self.jobs:
+            sent: dict[int, list[Chunk]] = {}
+            for number, cell in enumerate(job.cells):
+                if before is not None:
+                    before(job, cell, received[cell])
+                begun = time.process_time()
+                # Every cell has a row: Spark would not call one without, and time would not advance in it.
+                step = CellStep(job, cell, self.stores[job.stage, cell], self.cache)
+                for row in step.run(received[cell]):
+                    if isinstance(row, Output):
+                        yield number, row
+                    else:
+                        sent.setdefault(row.cell, []).append(row.chunk)
                 spent = time.process_time() - begun
-                seconds[job.stage, cell] = seconds.get((job.stage, cell), 0.0) + spent
-        waiting = sent
+                self.seconds[job.stage, cell] = self.seconds.get((job.stage, cell), 0.0) + spent
+            received = sent

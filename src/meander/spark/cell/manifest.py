@@ -1,192 +1,179 @@
-"""What a cell keeps: the window's input as the truth, and operator state as a cache of what it leads to.
+"""The manifest of a cell: which blocks of input its store has, and what is known of the stream besides.
 
-Spark's state store holds, for each cell, the edges that some window may still hold, in *pieces*: Arrow bytes
-under a number that grows with arrival. A head lists them. Small pieces are merged by sixteens, so that a window of
-a day in batches of a second is a few dozen of them, and an edge is rewritten a few times in its life. A piece
-is dropped when all of its edges have expired.
+The truth about a cell is the window's input; operator state is a cache of what the input leads to. The store holds
+the edges that some window may still hold, in *blocks*: Arrow bytes under a number that grows with arrival. The
+manifest lists them. Blocks are compacted in tiers of sixteen, so that a window of a day in batches of a second is a
+few dozen blocks, and an edge is rewritten a few times in its life. A block is dropped when all of its edges have
+expired.
 
-Operator state is not in the store. It lives in the Python worker that had the cell last, under the token that
-the head names; each batch gives it a new, random one. A worker that finds no state under the head's token (the
-cell was elsewhere, its worker has ended, or a task failed after it had changed the arrays) makes it again: from
-the last snapshot and the pieces since, or from all pieces. Snapshots are files beside the checkpoint, written
-now and then; one that is missing, fails its checksum, or is of another plan is not used.
+Operator state is in the Python worker that had the cell last, under the token that the manifest names; each batch
+gives it a new, random one. A worker that has no state under that token (the cell was elsewhere, its worker has ended,
+or a task failed after it had changed the arrays) rebuilds it (see `recovery`).
+
+The manifest also records where the instant that is still open was split into parts. In `changes` mode an answer that
+holds at the end of a part is emitted, and a later part of the same instant may delete it; its `-` is emitted once
+that instant is over. So the records emitted within the open instant follow from its edges and from where they were
+split. Without a deletion the split has no effect: what held at its end still holds. The manifest therefore has each
+split of the open instant that a deletion follows, as the number of edges of each stream before it, and a rebuild
+processes the instant in the same parts. A query that is added starts between two parts, with what holds then.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from meander.dataflow.edges import Edges
+from meander.physical.plan import Result
+from meander.spark.checkpoint.notes import FORMAT, other_format
 
-MERGE = 16
+TIER = 16
+"""Blocks that are compacted into one."""
+
 MOST_ROWS = 1 << 18
-ALIGN = 64
-PREFIX = 16
-"""Bytes before the index of packed arrays: its length, and a checksum of all that follows."""
-
-KEEP_SNAPSHOTS = 3
+"""Rows of a compacted block, at most."""
 
 
 @dataclass
-class Piece:
-    """Some edges of a stream in the store: `rows` of them, all expired at `expiry`."""
+class InputBlock:
+    """Some edges of a stream in the store: `rows` of them, all expired at `expiry`; `tier` counts compactions."""
 
     number: int
     stream: str
     rows: int
     expiry: int
-    level: int = 0
+    tier: int = 0
 
 
 @dataclass
-class Head:
-    """What is known of a cell besides its pieces' bytes.
+class CellManifest:
+    """What is known of a cell besides the bytes of its blocks.
 
-    `streams` and `results` (query and head) are those of the last batch; `tells_late`, that its plan may have known
-    answers to hold for longer than it had said. `open_rows`, `splits` and `added` are about the instant `time` (see
-    `instants`): how many edges of each stream it has brought, how many it had where it was split, and the results
-    that were added within it, each with the number of the part that came next.
+    `streams` and `results` (query and head) are those of the last batch; `may_underreport_expiry`, that its plan may
+    have emitted answers that hold for longer than their records say. `open_rows`, `splits` and `added` are about the
+    instant `time`: how many edges of each stream it has brought, how many it had at each split, and the results that
+    were added within it, each with the number of the part that came next.
     """
 
     token: int = 0
-    pieces: list[Piece] = field(default_factory=list)
-    next_number: int = 0
+    blocks: list[InputBlock] = field(default_factory=list)
+    next_block: int = 0
     snapshot: str = ""
-    snapshot_number: int = 0
-    heard: dict[str, float] = field(default_factory=dict)
-    idle: list[str] = field(default_factory=list)
-    ended: list[str] = field(default_factory=list)
+    snapshot_block: int = 0  # the first block that the snapshot does not cover
+    last_heard: dict[str, float] = field(default_factory=dict)
+    idle_streams: list[str] = field(default_factory=list)
+    ended_streams: list[str] = field(default_factory=list)
     time: int = -1
     open_rows: dict[str, int] = field(default_factory=dict)
     splits: list[dict[str, int]] = field(default_factory=list)
     added: list[tuple[str, str, int]] = field(default_factory=list)
     streams: list[str] = field(default_factory=list)
-    results: list[list[str]] = field(default_factory=list)
-    tells_late: bool = False
+    results: list[tuple[str, str]] = field(default_factory=list)
+    may_underreport_expiry: bool = False
     counts: dict[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        fields = dict(self.__dict__)
-        fields["pieces"] = [[one.number, one.stream, one.rows, one.expiry, one.level] for one in self.pieces]
-        return json.dumps(fields).encode()
+        return json.dumps({"format": FORMAT, **vars(self), "blocks": list(map(vars, self.blocks))}).encode()
 
     @staticmethod
-    def from_bytes(data: bytes) -> Head:
+    def from_bytes(data: bytes) -> CellManifest:
+        """The manifest that was stored; refuses one of another checkpoint format."""
         fields = json.loads(data)
-        fields["pieces"] = [Piece(*one) for one in fields["pieces"]]
-        fields["added"] = [tuple(one) for one in fields.get("added", ())]
-        return Head(**fields)
+        version = fields.pop("format", 2)
+        if version != FORMAT:
+            raise other_format("the state store in the folder spark of the checkpoint", str(version))
+        fields["blocks"] = [InputBlock(**block) for block in fields["blocks"]]
+        for name in ("added", "results"):
+            fields[name] = [tuple(entry) for entry in fields[name]]
+        return CellManifest(**fields)
 
-    def add(self, stream: str, rows: int, expiry: int) -> Piece:
-        """A new piece at the end."""
-        piece = Piece(self.next_number, stream, rows, expiry)
-        self.pieces.append(piece)
-        self.next_number += 1
-        return piece
+    # -----------------------------------------------------------------------------------------------------
+    # Blocks of input
 
-    def drop_expired(self, time: int) -> list[Piece]:
-        """Take out the pieces of which nothing is valid after `time`."""
-        gone = [one for one in self.pieces if one.expiry <= time]
-        if gone:
-            self.pieces = [one for one in self.pieces if one.expiry > time]
-        return gone
+    def add(self, stream: str, rows: int, expiry: int) -> InputBlock:
+        """A new block at the end."""
+        block = InputBlock(self.next_block, stream, rows, expiry)
+        self.blocks.append(block)
+        self.next_block += 1
+        return block
 
-    def mergeable(self, stream: str) -> list[Piece]:
-        """The newest sixteen pieces of a stream that are to become one, or none.
+    def drop_expired(self, time: int) -> list[InputBlock]:
+        """Remove the blocks of which no edge is valid after `time`; returns them."""
+        expired = [block for block in self.blocks if block.expiry <= time]
+        if expired:
+            self.blocks = [block for block in self.blocks if block.expiry > time]
+        return expired
 
-        They are of one level and on one side of the last snapshot, which knows pieces by their number.
+    def compactable(self, stream: str) -> list[InputBlock]:
+        """The newest blocks of a stream that are to become one, or none.
+
+        They are of one tier and on one side of the last snapshot, which knows blocks by their number.
         """
-        newest = [one for one in self.pieces if one.stream == stream][-MERGE:]
-        alike = len({(one.level, one.number >= self.snapshot_number) for one in newest}) == 1
-        if len(newest) < MERGE or not alike or sum(one.rows for one in newest) > MOST_ROWS:
+        newest = [block for block in self.blocks if block.stream == stream][-TIER:]
+        alike = len({(block.tier, block.number >= self.snapshot_block) for block in newest}) == 1
+        if len(newest) < TIER or not alike or sum(block.rows for block in newest) > MOST_ROWS:
             return []
         return newest
 
-    def merge(self, pieces: list[Piece]) -> Piece:
-        """Put one piece, under the number of the last, in the place of those given."""
-        last = pieces[-1]
-        made = Piece(
+    def compact(self, blocks: list[InputBlock]) -> InputBlock:
+        """Replace blocks by one, under the number of the last."""
+        last = blocks[-1]
+        compacted = InputBlock(
             last.number,
             last.stream,
-            sum(one.rows for one in pieces),
-            max(one.expiry for one in pieces),
-            last.level + 1,
+            sum(block.rows for block in blocks),
+            max(block.expiry for block in blocks),
+            last.tier + 1,
         )
-        gone = {one.number for one in pieces}
-        self.pieces = sorted(
-            [one for one in self.pieces if one.number not in gone] + [made], key=lambda one: one.number
-        )
-        return made
+        replaced = {block.number for block in blocks}
+        remaining = [block for block in self.blocks if block.number not in replaced]
+        self.blocks = sorted([*remaining, compacted], key=lambda block: block.number)
+        return compacted
 
     @property
     def rows_since_snapshot(self) -> int:
-        return sum(one.rows for one in self.pieces if one.number >= self.snapshot_number)
+        return sum(block.rows for block in self.blocks if block.number >= self.snapshot_block)
+
+    # -----------------------------------------------------------------------------------------------------
+    # The open instant
+
+    def record_part(self, edges: Mapping[str, Edges], time: int) -> None:
+        """Record a part of the input, after which time has advanced to `time`."""
+        if time > self.time:
+            self.time, self.open_rows, self.splits, self.added = time, {}, [], []
+        last = {stream: part.take(slice(first_at(part, time), None)) for stream, part in edges.items()}
+        if self.open_rows and any((part.op < 0).any() for part in last.values()):
+            self.splits.append(dict(self.open_rows))
+        for stream, part in last.items():
+            if part.rows:
+                self.open_rows[stream] = self.open_rows.get(stream, 0) + part.rows
+
+    def record_added(self, results: Iterable[Result]) -> None:
+        """Record that results are added before the next part."""
+        for result in results:
+            if self.splits[-1:] != [self.open_rows]:
+                self.splits.append(dict(self.open_rows))
+            self.added.append((result.query, result.head, len(self.splits)))
+
+    def parts_of(self, edges: Mapping[str, Edges]) -> Iterator[dict[str, Edges]]:
+        """The last edges of a cell in the order of time, split where the open instant was.
+
+        There may be fewer edges of the instant than were recorded: the first are part of a snapshot.
+        """
+        begin = dict.fromkeys(edges, 0)
+        for split in self.splits:
+            end = {}
+            for stream, part in edges.items():
+                later = self.open_rows.get(stream, 0) - split.get(stream, 0)
+                end[stream] = max(part.rows - later, first_at(part, self.time))
+            yield {stream: part.take(slice(begin[stream], end[stream])) for stream, part in edges.items()}
+            begin = end
+        yield {stream: part.take(slice(begin[stream], None)) for stream, part in edges.items()}
 
 
-def pack_arrays(stamp: str, arrays: Mapping[str, Array]) -> list[bytes | memoryview]:
-    """Arrays as bytes to be written one after the other: a checksum, an index, then each array, aligned."""
-    at = 0
-    index: list[list[Any]] = []
-    for name, array in arrays.items():
-        index.append([name, array.dtype.str, list(array.shape), at])
-        at += -(-array.nbytes // ALIGN) * ALIGN
-    head = json.dumps({"stamp": stamp, "size": at, "arrays": index}).encode()
-    parts: list[bytes | memoryview] = [head, bytes(-(len(head) + PREFIX) % ALIGN)]
-    for array in arrays.values():
-        parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, bytes(-array.nbytes % ALIGN)]
-    checksum = 0
-    for part in parts:
-        checksum = zlib.crc32(part, checksum)
-    return [len(head).to_bytes(8, "little") + checksum.to_bytes(8, "little"), *parts]
-
-
-def unpack_arrays(stamp: str, data: Array) -> dict[str, Array] | None:
-    """The arrays that were packed with this stamp, as views of `data`; None where that is something else, or where
-    it fails its checksum."""
-    try:
-        size = int.from_bytes(data[:8].tobytes(), "little")
-        if zlib.crc32(data[PREFIX:].data) != int.from_bytes(data[8:PREFIX].tobytes(), "little"):
-            return None
-        head = json.loads(data[PREFIX : PREFIX + size].tobytes())
-        base = -(-(size + PREFIX) // ALIGN) * ALIGN
-        if head["stamp"] != stamp or data.size != base + head["size"]:
-            return None
-        arrays = {}
-        for name, dtype, shape, at in head["arrays"]:
-            count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-            arrays[name] = data[base + at : base + at + count].view(dtype).reshape(shape)
-    except (ValueError, KeyError, TypeError):
-        return None
-    return arrays
-
-
-def write_snapshot(path: Path, stamp: str, arrays: Mapping[str, Array]) -> None:
-    """Write arrays to a file that is there whole or not at all; the oldest files beside it go."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    with open(draft, "wb") as file:
-        for part in pack_arrays(stamp, arrays):
-            file.write(part)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    others = sorted(path.parent.glob("*.snapshot"), key=lambda one: one.stat().st_mtime)
-    for old in others[:-KEEP_SNAPSHOTS]:
-        old.unlink(missing_ok=True)
-
-
-def read_snapshot(path: Path, stamp: str) -> dict[str, Array] | None:
-    """The arrays of a snapshot with this stamp, as views of the file; None where there is none that can be used."""
-    try:
-        data = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError):
-        return None
-    return unpack_arrays(stamp, data)
+def first_at(edges: Edges, time: int) -> int:
+    """The position of the first edge at `time` or later."""
+    return int(np.searchsorted(edges.ts, time))

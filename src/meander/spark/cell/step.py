@@ -1,308 +1,297 @@
 """The step of a cell: one batch of chunks, through ingest and dataflow, to rows of answers.
 
-In every batch a cell gets its chunks, puts them in order, and hands them to the same ingest and dataflow as the
-in-process runner. What leaves is rows of chunks again: answers, rejects, and one row of figures. Operator state
-stays in this process under a token (see `state`); where that is not the store's, it is made again.
+In every batch a cell gets its chunks, puts them in order, and processes them by the same ingest and dataflow as the
+in-process runner. It emits rows of chunks again: answers, rejects, and one row of figures. Operator state stays in a
+`StateCache` under a token (see `recovery`); if that is not the store's, it is rebuilt.
 
-With several stages (see `exchange`) only the first has an ingest. The others take what they are sent, up to the
-frontier that they are told, and what all but the last hand out is on its way to cells of later stages.
+With several stages (see `exchange`) only the first has an ingest. The others process the edges that they receive, up
+to the frontier that they receive, and all but the last send their tuples to cells of later stages.
 """
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
 from meander.dataflow.answers import Answers
-from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, concat_edges
-from meander.dataflow.ingest import Ingest
 from meander.errors import MemoryBudgetError, StateError
-from meander.physical.plan import Result
-from meander.spark.cell.backfill import rebuilt
-from meander.spark.cell.exchange import Sent, derived_edges, send, tell_frontier
-from meander.spark.cell.handover import cell_folder, hand_over, take_over, withdraw
-from meander.spark.cell.ingest import Released, take_in, take_up
-from meander.spark.cell.instants import note_part, parts_of
-from meander.spark.cell.job import CellStore, Job, Output, damaged_state
-from meander.spark.cell.manifest import Head, Piece, pack_arrays, read_snapshot, unpack_arrays, write_snapshot
-from meander.spark.cell.shares import own_answers, with_shares
+from meander.spark.cell.exchange import Sender, derived_edges, own_answers
+from meander.spark.cell.ingest import Released, order_input, receive_from_upstream
+from meander.spark.cell.job import Job
+from meander.spark.cell.manifest import CellManifest, InputBlock
+from meander.spark.cell.recovery import (
+    LiveState,
+    StateCache,
+    edges_of_plan,
+    publish_arrays,
+    rebuild,
+    withdraw_arrays,
+)
+from meander.spark.cell.store import CellStore, pack_arrays, write_snapshot
 from meander.spark.edge_codec import decode_edges, encode_edges
 from meander.spark.encoding import Encoder
-from meander.spark.messages import FIGURES, FULL, Chunk, Parcel
+from meander.spark.messages import (
+    Chunk,
+    Output,
+    StageMessage,
+    failure_row,
+    figures_row,
+    frontier_messages,
+)
+
+Row = Output | StageMessage
 
 
-@dataclass
-class Live:
-    """Operator state in this process, and the token that it stands under."""
+class Stopwatch:
+    """The seconds spent in each phase: `lap` charges the time since the lap before to a phase."""
 
-    token: int
-    stamp: str
-    ingest: Ingest
-    dataflow: Dataflow
-    folder: Path | None = None
-    rebuilt: bool = True
-    retold: list[tuple[Result, Answers]] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
+    def __init__(self, begun: float | None = None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter() if begun is None else begun
 
-
-LIVE: dict[tuple[str, int], Live] = {}
-"""The cells whose state this process holds, by run and cell."""
+    def lap(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
+        self._last = now
 
 
-def advance(
-    job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk], begun: float | None = None
-) -> Iterator[Output | Parcel]:
-    """One batch of one cell. State in the store and in `LIVE` is of the next batch once all outputs are taken.
+class CellStep:
+    """One batch of one cell: `load → ingest → process → persist`.
 
-    The last stage hands out `Output`s, the others `Parcel`s. `begun` is when the cell got the batch, by
-    `time.perf_counter`.
+    State in the store and in the cache is that of the next batch once all rows have been taken. `begun` is when the
+    cell got the batch, by `time.perf_counter`; `clock` is the wall time, by which a stream is idle.
     """
-    begun = time.perf_counter() if begun is None else begun
-    if job.stage == job.last:
-        yield from attempt(job, cell, store, chunks, begun)
-        return
-    for one in attempt(job, cell, store, chunks, begun):
-        if isinstance(one, Output):
-            # Through the stages after this one, each of which would hand it on as it is.
-            yield Parcel(job.targets[0], job.last, one.kind, "", 0, one.data)
+
+    def __init__(
+        self,
+        job: Job,
+        cell: int,
+        store: CellStore,
+        cache: StateCache,
+        *,
+        begun: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.job = job
+        self.cell = cell
+        self.store = store
+        self.cache = cache
+        self.clock = clock
+        self.stopwatch = Stopwatch(begun)
+        self.counts = Counter(dict.fromkeys(("edges", "late", "rejected", "answers", "bytes"), 0))
+        self.encoder = Encoder(job)
+        self.sender = Sender(job.deliveries, job.targets, job.number(cell))
+        self.manifest: CellManifest
+        self.state: LiveState
+        self.frontier: int | None = None
+        self.processed: dict[str, list[Edges]] = {}  # by stream: the edges that the dataflow has got
+        self.derived: dict[str, list[Answers]] = {}  # by derived stream: the tuples for later stages
+
+    def run(self, chunks: Iterable[Chunk]) -> Iterator[Row]:
+        """Process a batch. The last stage emits `Output`s, the others `StageMessage`s.
+
+        A memory budget that is reached and state that is damaged are reported in a row, not raised: Spark would
+        only retry the same batch.
+        """
+        try:
+            for row in self._rows(chunks):
+                yield self._addressed(row)
+        except (MemoryBudgetError, StateError) as error:
+            yield self._addressed(failure_row(error))
+
+    def _rows(self, chunks: Iterable[Chunk]) -> Iterator[Row]:
+        self.load()
+        self.stopwatch.lap("rebuild")
+        for part in self.ingest(chunks):
+            if isinstance(part, Released):
+                yield from self.process(part)
+            else:
+                yield part
+        yield from self.finish()
+        self.stopwatch.lap("ingest")
+        self.persist()
+        self.stopwatch.lap("keep")
+        yield self.figures()
+
+    def _addressed(self, row: Row) -> Row:
+        """A row for the driver goes through the stages after this one, which forward it."""
+        if isinstance(row, StageMessage) or self.job.stage == self.job.last:
+            return row
+        return StageMessage(self.job.targets[0], self.job.last, row.kind, "", 0, row.data)
+
+    # -----------------------------------------------------------------------------------------------------
+    # load
+
+    def load(self) -> None:
+        """Read the manifest, and get the operator state that it names: from the cache, or rebuilt."""
+        stored = self.store.read_manifest()
+        self.manifest = CellManifest() if stored is None else CellManifest.from_bytes(stored)
+        state = self.cache.take(self.job, self.cell, self.manifest.token)
+        if state is None:
+            folder = self.cache.folder(self.job, self.cell)
+            state = rebuild(self.job, self.cell, self.manifest, self.store, folder)
         else:
-            yield one
+            state.rebuilt, state.load_seconds = False, 0.0
+        if state.shared_folder is not None:
+            withdraw_arrays(state.shared_folder)
+        self.state = state
 
+    # -----------------------------------------------------------------------------------------------------
+    # ingest
 
-def attempt(
-    job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk], begun: float
-) -> Iterator[Output | Parcel]:
-    """As `step`. A budget that is reached and state that is damaged are told, not raised: Spark would only try the
-    same again."""
-    try:
-        yield from step(job, cell, store, chunks, begun)
-    except (MemoryBudgetError, StateError) as error:
-        fields = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
-        yield Output(FULL, "", "", 0, json.dumps(fields).encode())
+    def ingest(self, chunks: Iterable[Chunk]) -> Iterator[Row | Released]:
+        """The batch's edges in the order of time, and rows that are emitted as they are."""
+        ordered = sorted(chunks, key=lambda chunk: chunk.position)
+        if self.job.stage:
+            return receive_from_upstream(self.job, self.cell, ordered, self.counts)
+        return order_input(self.job, self.manifest, self.state.ingest, ordered, self.counts, self.clock)
 
+    # -----------------------------------------------------------------------------------------------------
+    # process
 
-def step(
-    job: Job, cell: int, store: CellStore, chunks: Iterable[Chunk], begun: float
-) -> Iterator[Output | Parcel]:
-    """As `advance`, with an `Output` for each row that is on its way out."""
-    stored = store.read_head()
-    head = Head() if stored is None else Head.from_bytes(stored)
-    # Taken out while it changes: a batch that fails leaves nothing behind under a token.
-    live = LIVE.pop((job.run, job.number(cell)), None)
-    if live is None or (live.token, live.stamp) != (head.token, live_stamp(job)):
-        live = rebuild(job, cell, head, store)
-    else:
-        live.rebuilt = False
-    if live.folder is not None:
-        withdraw(live.folder)
-    ready = time.perf_counter()
-
-    rows = sorted(chunks, key=lambda chunk: chunk.place)
-    counts = dict.fromkeys(("edges", "late", "rejected", "answers", "bytes"), 0)
-    sent = Sent()
-    taken: dict[str, list[Edges]] = {}
-    derived: dict[str, list[Answers]] = {}
-    frontier: int | None = None
-    in_dataflow = 0.0
-    encoder = Encoder(job)
-    parts = take_up(job, cell, rows, counts) if job.stage else take_in(job, head, live.ingest, rows, counts)
-    for part in parts:
-        if not isinstance(part, Released):
-            yield part
-            continue
-        edges, frontier = part
-        for stream, some in edges.items():
-            taken.setdefault(stream, []).append(some)
+    def process(self, part: Released) -> Iterator[Row]:
+        """Run a part of the input through the dataflow, and emit its answers."""
+        job, dataflow = self.job, self.state.dataflow
+        edges, self.frontier = part
+        for stream, of_stream in edges.items():
+            self.processed.setdefault(stream, []).append(of_stream)
         if job.stage == 0:
-            yield from send(edges, job.deliveries, job.targets, 0, sent)
-        if job.mode == "changes" and job.plan.operators and frontier is not None:
-            note_part(head, edges, frontier)
-        entered = time.perf_counter()
-        for result, answers in chain(
-            live.retold, live.dataflow.process(share_of(job, cell, edges), frontier)
-        ):
+            yield from self.sender.send(edges)
+        if job.options.mode == "changes" and job.plan.operators and self.frontier is not None:
+            self.manifest.record_part(edges, self.frontier)
+        self.stopwatch.lap("ingest")
+        results = dataflow.process(edges_of_plan(job, self.cell, edges), self.frontier)
+        for result, answers in chain(self.state.backfill, results):
             if len(job.cells) > 1 and (result.query, result.head) in job.in_full:
-                answers = own_answers(answers, job.cells.index(cell), len(job.cells))
+                answers = own_answers(answers, job.cells.index(self.cell), len(job.cells))
             if result.raw:
-                derived.setdefault(result.head, []).append(answers)
+                self.derived.setdefault(result.head, []).append(answers)
             elif answers.rows:
-                counts["answers"] += answers.rows
-                yield from encoder.put(result, answers)
-        live.retold = []
-        in_dataflow += time.perf_counter() - entered
-    yield from encoder.rest()
-    if job.stage < job.last:
-        tuples = {stream: derived_edges(some) for stream, some in derived.items()}
-        yield from send(tuples, job.deliveries, job.targets, job.number(cell), sent)
-        yield from tell_frontier(frontier, job.stage + 1, job.targets)
-    processed = time.perf_counter()
+                self.counts["answers"] += answers.rows
+                yield from self.encoder.put(result, answers)
+        self.state.backfill = []
+        self.stopwatch.lap("dataflow")
 
-    if job.plan.operators:
-        keep(job, head, store, taken, live.dataflow.time)
-    head.time = live.dataflow.time
-    head.streams = list(job.streams)
-    head.results = [[one.query, one.head] for one in job.plan.results]
-    head.token = live.token = secrets.randbits(62)
-    head.tells_late = live.dataflow.tells_late
-    if job.snapshots and not head.tells_late and head.rows_since_snapshot >= job.snapshot_rows:
-        take_snapshot(job, cell, head, live.dataflow)
-    if job.stage == 0:
-        store.write_ingest(b"".join(pack_arrays("ingest", live.ingest.snapshot())))
-    for name, count in counts.items():
-        head.counts[name] = head.counts.get(name, 0) + count
-    store.write_head(head.to_bytes())
-    if live.folder is not None:
-        hand_over(live.folder, live.token, job.stamp, live.dataflow)
-    LIVE[job.run, job.number(cell)] = live
-    live.seconds = {
-        "rebuild": ready - begun,
-        "load": live.seconds.get("load", 0.0) if live.rebuilt else 0.0,
-        "ingest": processed - ready - in_dataflow,
-        "dataflow": in_dataflow,
-        "keep": time.perf_counter() - processed,
-    }
-    yield figures(job, cell, head, live, counts | sent.counts)
+    def finish(self) -> Iterator[Row]:
+        """Emit the rows that waited for the end of the batch: answers being encoded, derived tuples, the frontier."""
+        yield from self.encoder.rest()
+        if self.job.stage < self.job.last:
+            yield from self.sender.send(
+                {stream: derived_edges(tuples) for stream, tuples in self.derived.items()}
+            )
+            yield from frontier_messages(self.frontier, self.job.stage + 1, self.job.targets)
 
+    # -----------------------------------------------------------------------------------------------------
+    # persist
 
-def share_of(job: Job, cell: int, edges: Mapping[str, Edges]) -> Mapping[str, Edges]:
-    """The edges of the streams that the plan reads."""
-    return with_shares(edges, job.plan.streams, job.cells.index(cell), len(job.cells))
+    def persist(self) -> None:
+        """Store the state of the next batch, and put the operator state into the cache under a new token."""
+        job, manifest, state = self.job, self.manifest, self.state
+        dataflow = state.dataflow
+        if job.plan.operators:
+            self._store_input(dataflow.time)
+        manifest.time = dataflow.time
+        manifest.streams = list(job.streams)
+        manifest.results = [(result.query, result.head) for result in job.plan.results]
+        manifest.token = state.token = secrets.randbits(62)
+        manifest.may_underreport_expiry = dataflow.tells_late
+        if (
+            job.snapshots
+            and not manifest.may_underreport_expiry
+            and manifest.rows_since_snapshot >= job.options.snapshot_rows
+        ):
+            self._take_snapshot()
+        if job.stage == 0:
+            self.store.write_ingest(b"".join(pack_arrays("ingest", state.ingest.snapshot())))
+        for name, count in self.counts.items():
+            manifest.counts[name] = manifest.counts.get(name, 0) + count
+        self.store.write_manifest(manifest.to_bytes())
+        if state.shared_folder is not None:
+            publish_arrays(state.shared_folder, state.token, job.stamp, dataflow)
+        self.cache.put(job, self.cell, state)
 
+    def _store_input(self, reached: int) -> None:
+        """Store the edges that the dataflow has got as blocks of input, and drop the blocks that have expired.
 
-def keep(job: Job, head: Head, store: CellStore, taken: Mapping[str, list[Edges]], time_reached: int) -> None:
-    """Put the edges that the dataflow has taken into the store, and take out what has expired.
+        A block that expires at the time reached stays: until that instant is over, `changes` mode has not emitted
+        the ends of its answers.
+        """
+        manifest = self.manifest
+        for stream, parts in self.processed.items():
+            edges = concat_edges([self._unexpired(stream, part, reached) for part in parts])
+            if edges.rows:
+                expiry = int(self.job.expiries(stream, edges).max())
+                if edges.exp is not None and edges.op.min() < 0:
+                    # A retraction stays as long as the earlier tuples that it shortens.
+                    expiry = max(
+                        [expiry, *(block.expiry for block in manifest.blocks if block.stream == stream)]
+                    )
+                block = manifest.add(stream, edges.rows, expiry)
+                if block.expiry >= reached:
+                    self._write_block(block, edges)
+        for block in manifest.drop_expired(reached - 1):
+            self.store.drop_block(block.number)
+        for stream in self.processed:
+            while blocks := manifest.compactable(stream):
+                self._compact(blocks)
 
-    What expires at the time reached stays: until that instant is over, its end is not told in `changes` mode.
-    """
-    for stream, parts in taken.items():
-        edges = concat_edges([unexpired(job, stream, part, time_reached) for part in parts])
-        if edges.rows:
-            expiry = int(job.expiries(stream, edges).max())
-            if edges.exp is not None and edges.op.min() < 0:
-                # What shortens earlier tuples stays as long as they do.
-                expiry = max([expiry, *(one.expiry for one in head.pieces if one.stream == stream)])
-            piece = head.add(stream, edges.rows, expiry)
-            if piece.expiry >= time_reached:
-                store.write_piece(piece.number, encode_edges(edges, lines=False, compressed=True))
-    for gone in head.drop_expired(time_reached - 1):
-        store.drop_piece(gone.number)
-    for stream in taken:
-        while pieces := head.mergeable(stream):
-            merge_pieces(head, store, pieces)
+    def _unexpired(self, stream: str, edges: Edges, reached: int) -> Edges:
+        """The edges that may still be valid, of some in order of time."""
+        if edges.exp is not None:
+            return edges
+        # Expired edges are at the front.
+        return edges.take(slice(int(np.searchsorted(self.job.expiries(stream, edges), reached)), None))
 
+    def _compact(self, blocks: list[InputBlock]) -> None:
+        edges = concat_edges([decode_edges(self.store.read_block(block.number)) for block in blocks])
+        compacted = self.manifest.compact(blocks)
+        for block in blocks:
+            if block.number != compacted.number:
+                self.store.drop_block(block.number)
+        self._write_block(compacted, edges)
 
-def unexpired(job: Job, stream: str, edges: Edges, time_reached: int) -> Edges:
-    """Those of some edges in order of time that may be valid yet."""
-    if edges.exp is not None:
-        return edges
-    # What has expired already stands at the front.
-    return edges.take(slice(int(np.searchsorted(job.expiries(stream, edges), time_reached)), None))
+    def _write_block(self, block: InputBlock, edges: Edges) -> None:
+        self.store.write_block(block.number, encode_edges(edges, lines=False, compressed=True))
 
+    def _take_snapshot(self) -> None:
+        name = f"{self.manifest.token:016x}"
+        arrays = self.state.dataflow.snapshot()
+        write_snapshot(self.job.snapshot_path(self.cell, name), self.job.stamp, arrays)
+        self.manifest.snapshot = name
+        self.manifest.snapshot_block = self.manifest.next_block
 
-def merge_pieces(head: Head, store: CellStore, pieces: list[Piece]) -> None:
-    edges = concat_edges([decode_edges(store.read_piece(one.number)) for one in pieces])
-    made = head.merge(pieces)
-    for one in pieces:
-        if one.number != made.number:
-            store.drop_piece(one.number)
-    store.write_piece(made.number, encode_edges(edges, lines=False, compressed=True))
+    # -----------------------------------------------------------------------------------------------------
+    # figures
 
-
-def rebuild(job: Job, cell: int, head: Head, store: CellStore) -> Live:
-    """The state that the head's token stands for: as another worker left it, or the last snapshot and the pieces
-    since, or all pieces."""
-    folder = cell_folder(job.run, job.number(cell)) if job.handover and len(job.cells) > 1 else None
-    # Mapped before the new dataflow puts its own files in their place.
-    left = take_over(folder, head.token, job.stamp) if folder is not None else None
-    dataflow = Dataflow(
-        job.plan,
-        mode=job.mode,
-        paths=job.paths,
-        memory=job.memory,
-        folder=folder,
-        threads=job.threads,
-    )
-    live = Live(head.token, live_stamp(job), restored_ingest(job, head, store), dataflow, folder)
-    if left is not None:
-        dataflow.restore(left)
-    if left is not None or not job.plan.operators:
-        live.rebuilt = False
-        return live
-    since = 0
-    # What was said late is not known from a snapshot and the pieces since, only from all of them.
-    if head.snapshot and not head.tells_late and not dataflow.tells_late:
-        begun = time.perf_counter()
-        snapshot = read_snapshot(snapshot_path(job, cell, head.snapshot), job.stamp)
-        if snapshot is not None:
-            dataflow.restore(snapshot)
-            since = head.snapshot_number
-            live.seconds["load"] = time.perf_counter() - begun
-    by_stream: dict[str, list[Edges]] = {}
-    for piece in head.pieces:
-        if piece.number >= since:
-            by_stream.setdefault(piece.stream, []).append(decode_edges(store.read_piece(piece.number)))
-    edges = {stream: concat_edges(parts) for stream, parts in by_stream.items()}
-    if edges or head.time > dataflow.time:
-        parts = (share_of(job, cell, part) for part in parts_of(head, edges))
-        live.retold = rebuilt(dataflow, parts, head)
-    return live
-
-
-def live_stamp(job: Job) -> str:
-    """Tells state that can go on under this job from that of another start of the same run."""
-    return f"{job.stamp}/{job.lateness}/{job.max_jump}/{job.memory}/{job.threads}"
-
-
-def restored_ingest(job: Job, head: Head, store: CellStore) -> Ingest:
-    """The ingest as the last batch left it. A stream that was not read then begins now."""
-    ingest = Ingest(job.streams, lateness=job.lateness, max_jump=job.max_jump, windows=job.windows)
-    stored = store.read_ingest()
-    if stored is not None:
-        arrays = unpack_arrays("ingest", np.frombuffer(stored, np.uint8))
-        if arrays is None:
-            raise damaged_state()
-        before = Ingest(head.streams)
-        before.restore(arrays)
-        ingest.frontier = before.frontier
-        ingest.streams |= {name: one for name, one in before.streams.items() if name in ingest.streams}
-    return ingest
-
-
-def take_snapshot(job: Job, cell: int, head: Head, dataflow: Dataflow) -> None:
-    name = f"{head.token:016x}"
-    write_snapshot(snapshot_path(job, cell, name), job.stamp, dataflow.snapshot())
-    head.snapshot = name
-    head.snapshot_number = head.next_number
-
-
-def snapshot_path(job: Job, cell: int, name: str) -> Path:
-    return Path(job.snapshots) / f"cell-{job.number(cell)}" / f"{name}.snapshot"
-
-
-def figures(job: Job, cell: int, head: Head, live: Live, counts: Mapping[str, int]) -> Output:
-    """What the cell has done in this batch and holds now, as a row of JSON."""
-    operators = [one._asdict() for one in live.dataflow.figures()]
-    fields = {
-        "stage": job.stage,
-        "cell": job.cells.index(cell),
-        "time": live.dataflow.time,
-        **counts,
-        "bytes": head.counts["bytes"],
-        "labels": live.dataflow.labels_seen(),
-        "window_rows": sum(one.rows for one in head.pieces),
-        "window_pieces": len(head.pieces),
-        "state_rows": sum(one["state_rows"] for one in operators),
-        "state_bytes": live.dataflow.state_bytes,
-        "rebuilt": live.rebuilt,
-        "seconds": {name: round(seconds, 6) for name, seconds in live.seconds.items()},
-        "operators": operators,
-    }
-    return Output(FIGURES, "", "", 1, json.dumps(fields).encode())
+    def figures(self) -> Output:
+        """What the cell has done in this batch and holds now."""
+        dataflow, manifest = self.state.dataflow, self.manifest
+        operators = [operator._asdict() for operator in dataflow.figures()]
+        seconds = {"load": self.state.load_seconds, **self.stopwatch.seconds}
+        return figures_row(
+            {
+                "stage": self.job.stage,
+                "cell": self.job.cells.index(self.cell),
+                "time": dataflow.time,
+                **self.counts,
+                **self.sender.counts,
+                "bytes": manifest.counts["bytes"],
+                "labels": dataflow.labels_seen(),
+                "window_rows": sum(block.rows for block in manifest.blocks),
+                "window_pieces": len(manifest.blocks),
+                "state_rows": sum(operator["state_rows"] for operator in operators),
+                "state_bytes": dataflow.state_bytes,
+                "rebuilt": self.state.rebuilt,
+                "seconds": {
+                    phase: round(seconds.get(phase, 0.0), 6)
+                    for phase in ("rebuild", "load", "ingest", "dataflow", "keep")
+                },
+                "operators": operators,
+            }
+        )

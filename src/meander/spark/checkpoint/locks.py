@@ -4,7 +4,7 @@ The lock is the operating system's (`flock`), which ends with the process that h
 whose machine was restarted, leaves nothing to clean up, and a reused process number means nothing. The lock file
 names its holder for the message of whoever is refused.
 
-Where storage is shared between machines, `flock` may be known to one machine alone. A holder therefore also touches
+If storage is shared between machines, `flock` may be known to one machine alone. A holder therefore also touches
 its file every few seconds. A run on another machine that gets the lock of a file which still names a holder watches
 the file for a while, and is refused if it is touched.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import json
 import os
 import socket
@@ -54,7 +55,7 @@ class CheckpointLock:
         threading.Thread(target=self._touch, name="meander-lock", daemon=True).start()
 
     def release(self) -> None:
-        """Give the lock up; the file stays, and names no holder."""
+        """Release the lock; the file stays, and names no holder."""
         if self._released.is_set():
             return
         self._released.set()
@@ -81,7 +82,7 @@ class CheckpointLock:
         return False
 
     def _touched(self) -> int:
-        # Opened again each time: that is when network file systems ask for the present attributes.
+        # Opened each time: network file systems then read the present attributes.
         with open(self.path, "rb") as file:
             return os.fstat(file.fileno()).st_mtime_ns
 
@@ -111,9 +112,15 @@ def in_use(checkpoint: Path, holder: dict[str, Any]) -> StateError:
     )
 
 
+@functools.cache
+def lock_for_process(folder: Path) -> CheckpointLock:
+    """The lock of a folder, held until this process ends: when the run of a DataFrame ends is not known here."""
+    return CheckpointLock(folder, folder)
+
+
 @contextlib.contextmanager
 def output_lock(path: Path) -> Iterator[None]:
-    """Hold a file or folder that answers go to; refused while another run does."""
+    """Lock a file or folder that answers are written to; refused while another run holds it."""
     try:
         held = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     except OSError as error:
@@ -130,7 +137,7 @@ def output_lock(path: Path) -> Iterator[None]:
 
 
 def lock_file(descriptor: int) -> bool:
-    """Lock an open file, or a folder; False where another has it locked. Some file systems have no locks."""
+    """Lock an open file, or a folder; False if another has it locked. Some file systems have no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -1,7 +1,7 @@
 """Notes: the small files of a checkpoint that Meander reads back, each with a format version and a checksum.
 
 A note is one JSON object: the format of the checkpoint, a checksum, and the fields that it covers. A note that fails
-its checksum is never used in part. A cache is rebuilt without it; anything else is refused by its path.
+its checksum is never used in part: a cache is rebuilt without it, and any other note is refused by its path.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 from meander.errors import StateError
 
-FORMAT = 2
-"""The format of checkpoints; the first one had no number and no checksums."""
+FORMAT = 3
+"""The format of checkpoints. The first one had no number and no checksums; the second named a cell's blocks of input
+and the messages between stages differently."""
 
 START_OVER = "start over with a new --checkpoint, and another --out or --overwrite"
 
@@ -52,7 +53,7 @@ def damaged(path: Path) -> StateError:
     )
 
 
-def other_format(path: Path, version: str) -> StateError:
+def other_format(path: Path | str, version: str) -> StateError:
     return StateError(
         f"{path} is of checkpoint format {version}, and this version of Meander reads and writes format {FORMAT}",
         hint=f"continue with the version of Meander that wrote it, or {START_OVER}",
@@ -73,7 +74,7 @@ def seal(content: bytes) -> bytes:
 
 
 def unseal(sealed: bytes) -> bytes | None:
-    """The content that was sealed; None where it fails its checksum."""
+    """The content that was sealed; None if it fails its checksum."""
     content = sealed[4:]
     return content if sealed[:4] == zlib.crc32(content).to_bytes(4, "little") else None
 

@@ -1,9 +1,9 @@
-"""Fingerprints of input files: how a file that changed after it was read is noticed.
+"""Fingerprints of input files: they detect a file that has changed since it was read.
 
-A fingerprint has a checksum of the part that was read, and what the file system said of the file then. While the file
-system says the same, nothing is read again. Where it says something else, the part that was read is compared: all of
-it, or, of a file that has only grown while the run goes on, its last bytes. Growing is allowed, and so is removing a
-file that has been read to its end.
+A fingerprint has a checksum of the part that was read, and the attributes of the file at that time. While the
+attributes are the same, nothing is read again. If they differ, the part that was read is compared: all of it, or, of
+a file that has only grown during the run, its last bytes. Growing is allowed, and so is removing a file that has been
+read to its end.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def take_fingerprint(path: Path, end: int | None, before: Fingerprint | None) ->
 def check_fingerprint(
     path: Path, known: Fingerprint, state: os.stat_result, *, whole: bool, thorough: bool
 ) -> Fingerprint:
-    """The fingerprint as it is now; refuses a file whose part that was read is no longer the same.
+    """The present fingerprint; refuses a file whose part that was read is no longer the same.
 
-    Of a file that was read `whole` no part may be added. `thorough` compares all that was read, also of a file that
+    A file that was read `whole` must not grow. `thorough` compares the whole part that was read, even if the file
     has only grown.
     """
     now = state_of(state)

@@ -1,13 +1,13 @@
-"""The ledger: which bytes of which files belong to which batch, written down before Spark hears of them.
+"""The ledger: which bytes of which files belong to which batch, a write-ahead log of the input.
 
 Spark asks a source for its latest offset, stores it, and after a crash asks for the same batch again. Here an
 offset is the number of an *entry*, and an entry is a small file that lists segments: ranges of bytes of input
-files that end between two lines. An entry is on disk before its number is given out, so a batch that is asked
-for again has the same edges, whatever has come to the folder since. Large files are cut into many segments,
-files that grow give further ones, and a new file in a folder is taken up in order of its name.
+files that end between two lines. An entry is on disk before Spark gets its number, so a batch that is repeated
+has the same edges, whatever has arrived in the folder since. Large files are divided into many segments,
+files that grow give further ones, and new files in a folder are read in the order of their names.
 
-An entry also has the fingerprints of its files. A file that is changed after it was read, or cannot be read, is an
-entry of its own that has the error: it ends the run, as damage in a file does, and the next start looks again.
+An entry also has the fingerprints of its files. A file that has changed since it was read, or cannot be read, gives
+an entry with the error: it ends the run, as damage in a file does, and the next start checks again.
 
 A bounded run ends: the entry that takes the last bytes of a stream also closes it. A run that follows its
 input never closes a stream, and leaves a last line without newline until that comes.
@@ -29,24 +29,24 @@ from meander.spark.checkpoint.notes import missing_part, read_note, write_note
 from meander.spark.input.fingerprints import Fingerprint, changed, check_fingerprint, take_fingerprint
 
 KEEP_ENTRIES = 1000
-"""How often an entry repeats all positions; those before it, and not asked for again, can then go."""
+"""Each entry with a multiple of this number repeats all positions; most entries before it are then deleted."""
 
 ENTRIES_BEHIND = 200
 SAMPLE = 1 << 16
 LEAST_SEGMENT = 1 << 12
 MOST_SEGMENT = 1 << 22
 LOOK_AGAIN = 0.1
-"""A folder is looked at again after so many seconds at most, and sooner where looking takes little."""
+"""The longest interval in seconds between two listings of a folder; it is shorter if listing is fast."""
 
 LOOKING = 0.1
-"""The share of a processor's time that looking may take."""
+"""The share of a processor's time that listing may take."""
 
 WHOLE = -1
 END_SIGNAL = "end"
 
 
 class Segment(NamedTuple):
-    """Bytes `start` to `end` of a file of a stream, or all of a file that cannot be cut (`end` is `WHOLE`)."""
+    """Bytes `start` to `end` of a file of a stream, or all of a file that cannot be divided (`end` is `WHOLE`)."""
 
     stream: str
     path: str
@@ -64,23 +64,23 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "segments": [list(one) for one in self.segments],
+            "segments": [list(segment) for segment in self.segments],
             "closed": list(self.closed),
             "error": self.error,
         }
 
     @staticmethod
     def from_json(fields: dict[str, Any]) -> Entry:
-        segments = tuple(Segment(*one) for one in fields["segments"])
+        segments = tuple(Segment(*segment) for segment in fields["segments"])
         return Entry(segments, tuple(fields["closed"]), fields["error"])
 
 
 @dataclass
 class Ledger:
-    """The entries in `folder` for the streams of a run (stream name to path; none for those read by others)."""
+    """The entries in `folder` for the streams of a run; `locations`: stream to path, of files alone."""
 
     folder: Path
-    places: dict[str, str]
+    locations: dict[str, str]
     streams: tuple[str, ...]
     bounded: frozenset[str]
     batch_rows: int
@@ -97,14 +97,14 @@ class Ledger:
         self._ticked = self.clock()
         self._failed = False
         missing = 0
-        for number in sorted(int(one.stem) for one in self.folder.glob("*.json")):
+        for number in sorted(int(path.stem) for path in self.folder.glob("*.json")):
             fields = read_note(self._path(number))
             # Entries before one that repeats all positions may have been deleted, and no others.
             if "positions" in fields:
                 missing = 0
             elif number != self.last + 1:
                 missing = self.last + 1
-            self._take_up(fields)
+            self._apply(fields)
             self.last = number
         if missing:
             raise missing_part(self._path(missing))
@@ -122,7 +122,7 @@ class Ledger:
         except InputError as error:
             entry = Entry(error=str(error))
             self._failed = True
-        except FileNotFoundError:  # a file that was listed is gone: the next look tells what that means
+        except FileNotFoundError:  # a file that was listed is gone: the next listing shows why
             self._look_at = now + LOOK_AGAIN
             return number
         if not entry.segments and not entry.closed and not entry.error:
@@ -140,7 +140,7 @@ class Ledger:
             raise missing_part(self._path(number)) from None
 
     def check_whole(self, number: int) -> None:
-        """Refuse a ledger that lacks the entry `number`, of which Spark has heard."""
+        """Refuse a ledger that lacks the entry `number`, which Spark knows."""
         if number > self.last:
             raise missing_part(self._path(number))
 
@@ -154,26 +154,27 @@ class Ledger:
     def _check_removed(self) -> None:
         """Refuse to continue without a file of which only a part was read."""
         for path, known in self.fingerprints.items():
-            at = self.positions[path]
-            if at != WHOLE and at < known.size and not os.path.exists(path):
-                raise changed(Path(path), f"{at} of its {known.size} bytes were read, and now it is gone")
+            end = self.positions[path]
+            if end != WHOLE and end < known.size and not os.path.exists(path):
+                raise changed(Path(path), f"{end} of its {known.size} bytes were read, and now it is gone")
 
     def forget(self, number: int) -> None:
-        """Entries up to `number` have been processed: delete those that nobody can ask for again."""
-        repeated = [one for one in range(number, 0, -1) if one % KEEP_ENTRIES == 0][:1]
-        for start in repeated:
-            for old in range(start - ENTRIES_BEHIND - 1, 0, -1):
-                path = self._path(old)
-                if number - start < ENTRIES_BEHIND or not path.exists():
-                    break
-                path.unlink()
+        """Entries up to `number` have been processed: delete those that Spark cannot ask for again."""
+        full = number - number % KEEP_ENTRIES  # the last entry that repeats all positions
+        if number - full < ENTRIES_BEHIND:
+            return
+        for old in range(full - ENTRIES_BEHIND - 1, 0, -1):
+            path = self._path(old)
+            if not path.exists():
+                break
+            path.unlink()
 
     def unread(self) -> str:
-        """A file of the streams' places that no entry has read to its end, or nothing."""
-        for place in self.places.values():
-            for path in self._files(place, True):
-                at = self.positions.get(str(path), 0)
-                if at != WHOLE and at < path.stat().st_size:
+        """A file of the streams that no entry has read to its end, or ""."""
+        for location in self.locations.values():
+            for path in self._files(location, True):
+                end = self.positions.get(str(path), 0)
+                if end != WHOLE and end < path.stat().st_size:
                     return str(path)
         return ""
 
@@ -182,7 +183,7 @@ class Ledger:
 
     def _write(self, entry: Entry) -> None:
         fields = entry.to_json() | {"files": self._fingerprints_of(entry)}
-        self._take_up(fields)
+        self._apply(fields)
         self.last += 1
         if self.last % KEEP_ENTRIES == 0:
             fields |= {"positions": self.positions, "all_closed": sorted(self.closed)}
@@ -190,12 +191,12 @@ class Ledger:
         write_note(self._path(self.last), fields)
 
     def _fingerprints_of(self, entry: Entry) -> dict[str, Fingerprint]:
-        """The fingerprints of an entry's files, read as far as the entry says."""
-        ends = {one.path: None if one.end == WHOLE else one.end for one in entry.segments}
+        """The fingerprints of an entry's files, up to the end of its segments."""
+        ends = {segment.path: None if segment.end == WHOLE else segment.end for segment in entry.segments}
         taken = {
             path: take_fingerprint(Path(path), end, self.fingerprints.get(path)) for path, end in ends.items()
         }
-        return {path: one for path, one in taken.items() if one is not None}
+        return {path: fingerprint for path, fingerprint in taken.items() if fingerprint is not None}
 
     def _check(self, path: Path, state: os.stat_result, *, thorough: bool = False) -> None:
         known = self.fingerprints.get(str(path))
@@ -205,36 +206,36 @@ class Ledger:
                 path, known, state, whole=whole, thorough=thorough
             )
 
-    def _take_up(self, fields: dict[str, Any]) -> None:
+    def _apply(self, fields: dict[str, Any]) -> None:
         entry = Entry.from_json(fields)
         if "positions" in fields:
             self.positions = dict(fields["positions"])
             self.closed = set(fields["all_closed"])
-        for one in entry.segments:
-            self.positions[one.path] = one.end
-        self.fingerprints |= {path: Fingerprint(*one) for path, one in fields["files"].items()}
+        for segment in entry.segments:
+            self.positions[segment.path] = segment.end
+        self.fingerprints |= {path: Fingerprint(*state) for path, state in fields["files"].items()}
         self.closed |= set(entry.closed)
 
     def _next_entry(self) -> Entry:
         self._check_removed()
         segments: list[Segment] = []
-        for stream, place in self.places.items():
+        for stream, location in self.locations.items():
             if stream not in self.closed:
-                segments += self._segments(stream, place, stream in self.bounded)
-        taken = {one.path: one.end for one in segments}
+                segments += self._segments(stream, location, stream in self.bounded)
+        ends = {segment.path: segment.end for segment in segments}
         ended = [
             stream
-            for stream, place in self.places.items()
-            if stream in self.bounded and stream not in self.closed and not self._remains(place, taken)
+            for stream, location in self.locations.items()
+            if stream in self.bounded and stream not in self.closed and not self._remains(location, ends)
         ]
         if not segments and (self.folder / END_SIGNAL).exists():
             ended = [stream for stream in self.streams if stream not in self.closed]
         return Entry(tuple(segments), tuple(ended))
 
-    def _segments(self, stream: str, place: str, bounded: bool) -> Iterator[Segment]:
-        """What comes next in the files of a stream, about `batch_rows` rows of it."""
+    def _segments(self, stream: str, location: str, bounded: bool) -> Iterator[Segment]:
+        """The next segments of the files of a stream, about `batch_rows` rows in all."""
         rows_left = float(self.batch_rows)
-        for path in self._files(place, bounded):
+        for path in self._files(location, bounded):
             if rows_left < 1:
                 return
             at = self.positions.get(str(path), 0)
@@ -260,19 +261,20 @@ class Ledger:
                 rows_left -= (end - at) / row_bytes
                 at = end
 
-    def _remains(self, place: str, taken: dict[str, int]) -> bool:
-        for path in self._files(place, True):
-            at = taken.get(str(path), self.positions.get(str(path)))
-            if at is None or (at != WHOLE and at < path.stat().st_size):
+    def _remains(self, location: str, ends: dict[str, int]) -> bool:
+        """Whether some of a location is unread after segments with these ends, by path."""
+        for path in self._files(location, True):
+            end = ends.get(str(path), self.positions.get(str(path)))
+            if end is None or (end != WHOLE and end < path.stat().st_size):
                 return True
         return False
 
-    def _files(self, place: str, bounded: bool) -> list[Path]:
-        return input_files(place, follow=not bounded)
+    def _files(self, location: str, bounded: bool) -> list[Path]:
+        return input_files(location, follow=not bounded)
 
 
 def average_line(path: Path, at: int) -> float:
-    """About how many bytes a line has at this place."""
+    """The average number of bytes of a line, by the lines from this offset on."""
     with open(path, "rb") as file:
         file.seek(at)
         sample = file.read(SAMPLE)
@@ -283,21 +285,21 @@ def line_end(path: Path, wanted: int, at: int, size: int, bounded: bool) -> int:
     """The end of the line that holds byte `wanted`. The last line may lack a newline: a bounded file ends with it,
     and a followed one before it."""
     with open(path, "rb") as file:
-        place = min(wanted, size)
-        while place < size:
-            file.seek(place)
-            block = file.read(min(SAMPLE, size - place))
-            found = block.find(b"\n")
-            if found >= 0:
-                return place + found + 1
-            place += len(block)
+        offset = min(wanted, size)
+        while offset < size:
+            file.seek(offset)
+            block = file.read(min(SAMPLE, size - offset))
+            newline = block.find(b"\n")
+            if newline >= 0:
+                return offset + newline + 1
+            offset += len(block)
         if bounded:
             return size
-        while place > at:
-            start = max(at, place - SAMPLE)
+        while offset > at:
+            start = max(at, offset - SAMPLE)
             file.seek(start)
-            found = file.read(place - start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
-            place = start
+            newline = file.read(offset - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            offset = start
     return at

@@ -1,8 +1,7 @@
-"""From where edges stand to chunks: segments of files, batches of a DataFrame, records."""
+"""From sources of edges to chunks: segments of files, batches of a DataFrame, records."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,46 +13,50 @@ from meander.dataflow.files import open_file
 from meander.dataflow.sources import TextReader, open_source
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
-from meander.spark.edge_codec import encode_edges, encode_rejects
+from meander.spark.edge_codec import edges_chunk, rejects_chunk
 from meander.spark.input.fingerprints import changed
 from meander.spark.input.ledger import WHOLE, Segment
-from meander.spark.messages import CHUNK_ROWS, EDGES, ERROR, READ, REJECTS, SEGMENTS, Chunk
+from meander.spark.messages import CHUNK_ROWS, Chunk, Kind, bytes_read, listed_segments, lost_rows
 
 
 def read_chunks(segments: Iterable[Segment], time_unit: str, *, packed: bool = True) -> Iterator[Chunk]:
-    """The chunks of segments, in order; their places are for the caller to give.
+    """The chunks of segments, in order, all at position 0.
 
-    Edges are packed to travel, or else at hand as they were read.
+    Edges are encoded (`packed`) to be sent to another process, or else kept as they were read.
     """
     for segment in segments:
+        stream = segment.stream
         try:
             for edges, rejects in read_segment(segment, time_unit):
                 if packed:
-                    yield from chunks_of(edges, rejects, segment.stream, 0, lines=True)
+                    yield from chunks_of(edges, rejects, stream, 0, lines=True)
                     continue
                 if rejects:
-                    yield Chunk(REJECTS, segment.stream, 0, encode_rejects(rejects))
+                    yield rejects_chunk(stream, rejects)
                 if edges.rows:
-                    yield Chunk(EDGES, segment.stream, 0, b"", edges=edges)
+                    yield Chunk(Kind.EDGES, stream, 0, b"", edges=edges)
         except InputError as error:
-            # What stood before the damage is still processed; then the run ends with the error.
-            yield Chunk(ERROR, segment.stream, 0, str(error).encode())
+            # The edges before the damage are still processed; then the run ends with the error.
+            yield lost_rows(stream, error)
 
 
-def unfold(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
-    """The same chunks; in the place of segments, what is in them, in its order."""
-    for one in chunks:
-        if one.kind != SEGMENTS:
-            yield one
+def read_segments(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
+    """The same chunks; instead of a list of segments, the chunks that they hold, in order."""
+    for chunk in chunks:
+        if chunk.kind != Kind.SEGMENTS:
+            yield chunk
             continue
-        segments = [Segment(*fields) for fields in json.loads(one.data)]
-        yield Chunk(READ, "", one.place, str(size_of(segments)).encode())
-        yield from read_ahead(read_chunks(segments, time_unit, packed=False))
+        segments = [Segment(*fields) for fields in listed_segments(chunk)]
+        yield bytes_read(size_of(segments), chunk.position)
+        yield from prefetch(read_chunks(segments, time_unit, packed=False))
 
 
 def size_of(segments: Iterable[Segment]) -> int:
-    """How many bytes of files the segments are."""
-    return sum(file_size(one.path) if one.end == WHOLE else one.end - one.start for one in segments)
+    """The number of bytes in the segments."""
+    return sum(
+        file_size(segment.path) if segment.end == WHOLE else segment.end - segment.start
+        for segment in segments
+    )
 
 
 def file_size(path: str) -> int:
@@ -64,36 +67,36 @@ def file_size(path: str) -> int:
         return 0
 
 
-def read_ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+def prefetch(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """The same chunks, each of them read while the one before it is in use."""
     with ThreadPoolExecutor(1) as reader:
-        waiting = reader.submit(next, chunks, None)
-        while (one := waiting.result()) is not None:
-            waiting = reader.submit(next, chunks, None)
-            yield one
+        pending = reader.submit(next, chunks, None)
+        while (chunk := pending.result()) is not None:
+            pending = reader.submit(next, chunks, None)
+            yield chunk
 
 
-def pack_batch(batch: pa.RecordBatch, stream: str, place: int, time_unit: str) -> list[Chunk]:
+def pack_batch(batch: pa.RecordBatch, stream: str, position: int, time_unit: str) -> list[Chunk]:
     """The chunks of a batch of a DataFrame with the columns of edges."""
     edges, rejects = from_arrow(batch, stream=stream, time_unit=time_unit, where=f"stream {stream}")
-    return list(chunks_of(edges, rejects, stream, place, lines=False))
+    return list(chunks_of(edges, rejects, stream, position, lines=False))
 
 
-def pack_lines(batch: pa.RecordBatch, stream: str, place: int) -> list[Chunk]:
+def pack_lines(batch: pa.RecordBatch, stream: str, position: int) -> list[Chunk]:
     """The chunks of a batch of records, whose one column has an edge as bytes: JSON, or fields with tabs between."""
     values: list[bytes | None] = batch.column(0).to_pylist()
     lines = [b" ".join(value.splitlines()) for value in values if value]
     rejects = [Reject(stream, Reason.MISSING, "")] * (len(values) - len(lines))
     name = Path("records.jsonl" if lines and lines[0].lstrip().startswith(b"{") else "records.tsv")
-    chunks = list(chunks_of(empty_edges(), rejects, stream, place, lines=True))
+    chunks = list(chunks_of(empty_edges(), rejects, stream, position, lines=True))
     reader = TextReader(name, LineReader(b"\n".join(lines)), stream, CHUNK_ROWS, start=None)
-    for edges, found in reader.chunks():
-        chunks += chunks_of(edges, found, stream, place, lines=True)
+    for edges, unparsable in reader.chunks():
+        chunks += chunks_of(edges, unparsable, stream, position, lines=True)
     return chunks
 
 
 class LineReader:
-    """Bytes that are at hand already."""
+    """Reads bytes that are in memory."""
 
     def __init__(self, content: bytes) -> None:
         self.error: InputError | None = None
@@ -101,20 +104,20 @@ class LineReader:
         self._content = content
 
     def read(self, limit: int) -> bytes:
-        piece, self._content = self._content[:limit], self._content[limit:]
-        return piece
+        content, self._content = self._content[:limit], self._content[limit:]
+        return content
 
     def close(self) -> None:
         pass
 
 
 def chunks_of(
-    edges: Edges, rejects: list[Reject], stream: str, place: int, *, lines: bool
+    edges: Edges, rejects: list[Reject], stream: str, position: int, *, lines: bool
 ) -> Iterator[Chunk]:
     if rejects:
-        yield Chunk(REJECTS, stream, place, encode_rejects(rejects))
+        yield rejects_chunk(stream, rejects, position)
     if edges.rows:
-        yield Chunk(EDGES, stream, place, encode_edges(edges, lines=lines))
+        yield edges_chunk(stream, edges, position, lines=lines)
 
 
 class SegmentReader:
@@ -126,22 +129,22 @@ class SegmentReader:
         self.error: InputError | None = None
         self.live = False
         self._file = open_file(path)
-        self._head = b""
+        self._header = b""
         if segment.start and path.name.endswith(".csv"):
-            self._head = header_line(path)
-        self.header_lines = self._head.count(b"\n")
+            self._header = header_line(path)
+        self.header_lines = self._header.count(b"\n")
         self._file.seek(segment.start)
         self._left = segment.end - segment.start
 
     def read(self, limit: int) -> bytes:
-        if self._head:
-            piece, self._head = self._head[:limit], self._head[limit:]
-            return piece
-        piece = self._file.read(min(limit, self._left))
-        self._left -= len(piece)
-        if self._left and not piece:
+        if self._header:
+            content, self._header = self._header[:limit], self._header[limit:]
+            return content
+        content = self._file.read(min(limit, self._left))
+        self._left -= len(content)
+        if self._left and not content:
             self.error = changed(self._path, f"it ends {self._left} bytes before the end that it had")
-        return piece
+        return content
 
     def close(self) -> None:
         self._file.close()

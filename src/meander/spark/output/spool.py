@@ -1,8 +1,8 @@
 """Large answers on their way from a cell to the driver, as files.
 
-What a cell hands to Spark is copied half a dozen times until the driver has it. Where both are on one machine, a
-cell therefore writes large answers to a file and hands out its name. A file is of one attempt of one task: those of
-attempts that failed are never named, and go with the next start.
+A row that a cell returns to Spark is copied half a dozen times until the driver has it. If both are on one machine, a
+cell therefore writes large answers to a file and returns its path. A file belongs to one attempt of one task: files
+of failed attempts are never read, and are deleted at the next start.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from pyspark.sql import Row
 
 from meander.spark.formats import Part
-from meander.spark.messages import SPOOLED
+from meander.spark.messages import Kind
 
 
 def set_aside(blocks: Iterable[bytes | memoryview], folder: str) -> bytes:
-    """Put blocks into a file; its name."""
+    """Write blocks to a file; returns its path."""
     path = Path(folder) / f"{uuid.uuid4().hex}.part"
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
@@ -30,9 +30,9 @@ def set_aside(blocks: Iterable[bytes | memoryview], folder: str) -> bytes:
 
 @contextmanager
 def contents(rows: Sequence[Row]) -> Iterator[list[Part]]:
-    """What rows of answers hold, in their order; files are deleted at the end, unless something went wrong."""
+    """The contents of rows of answers, in their order; files are deleted at the end, unless there was an error."""
     parts: list[Part] = [
-        Path(bytes(row.data).decode()) if row.kind == SPOOLED else bytes(row.data) for row in rows
+        Path(bytes(row.data).decode()) if row.kind == Kind.SPOOLED else bytes(row.data) for row in rows
     ]
     yield parts
     for part in parts:
@@ -41,6 +41,6 @@ def contents(rows: Sequence[Row]) -> Iterator[list[Part]]:
 
 
 def empty_spool(folder: str) -> None:
-    """Delete what an earlier start has left behind."""
+    """Delete the files that an earlier start has left behind."""
     if folder:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""Failures of Spark, of its Java process and of its workers, as errors that say what happened and what to do.
+"""Failures of Spark, of its Java process and of its workers, as errors with a cause and a hint.
 
 Whatever Spark raises is text in the end: a Java exception, the traceback of a Python worker, or both, one inside the
-other. `FAILURES` is the one table that finds in it what a user can do something about. What is not in the table is
-reported by the line that names the exception, and its full text is put into a file that the hint names.
+other. `FAILURES` is the one table of patterns for failures that a user can do something about. Any other failure is
+reported by the line that names the exception, and its full text is written to a file that the hint names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RESUME = "with a checkpoint, the same run then resumes"
 
 @dataclass(frozen=True)
 class Failure:
-    """A pattern of what Spark reports, and the error that it means.
+    """A pattern of a report of Spark, and the error that it stands for.
 
     Message and hint may use the pattern's groups by name, and `{disk}`, `{java}` and `{python}`.
     """
@@ -58,7 +58,7 @@ FAILURES = (
         f"a process that was killed may have used more memory than there is; {RESUME}",
     ),
     Failure(
-        # The last of these is the cause of those before.
+        # The last match is the cause of those before.
         r"(?s:.*)(?P<what>Checksum error: \S+|CANNOT_LOAD_STATE_STORE[\w.]*"
         r"|(?:Incomplete|Malformed) log file \S+|Corruption: [^\n]*)",
         StateError,
@@ -111,7 +111,7 @@ FAILURES = (
 
 
 def translate_error(error: BaseException, paths: Sequence[Path] = ()) -> MeanderError:
-    """The error that a failure of Spark means; `paths` are those that the run writes to, beside temporary files."""
+    """The error that a failure of Spark stands for; `paths` are those that the run writes to."""
     if isinstance(error, MeanderError):
         return error
     text = f"{type(error).__module__}.{type(error).__name__}: {error}"
@@ -143,7 +143,7 @@ def translate_error(error: BaseException, paths: Sequence[Path] = ()) -> Meander
 
 @contextmanager
 def translated(*paths: Path) -> Iterator[None]:
-    """What Spark raises within, as an error of ours; `paths` as for `translate_error`."""
+    """Translates errors that Spark raises within; `paths` as for `translate_error`."""
     try:
         yield
     except MeanderError:
@@ -154,7 +154,7 @@ def translated(*paths: Path) -> Iterator[None]:
 
 @contextmanager
 def java_may_have_ended() -> Iterator[None]:
-    """What is done within, when a run ends, is not needed where Java has ended first."""
+    """Ignores errors of calls to Java, as a run ends, if Java has ended first."""
     try:
         yield
     except (Py4JError, ConnectionError):
@@ -163,11 +163,11 @@ def java_may_have_ended() -> Iterator[None]:
 
 
 def essence(error: BaseException) -> str:
-    """The line that says most: the innermost exception that is no wrapper, or else the first line."""
+    """The most informative line: the innermost exception that is not a wrapper, or else the first line."""
     text = str(error)
     lines = [line for line in text.splitlines() if line.strip()]
     named = [
-        one for one in EXCEPTION.findall(text) if not WRAPPERS.match(one.split(":")[0].rsplit(".", 1)[-1])
+        line for line in EXCEPTION.findall(text) if not WRAPPERS.match(line.split(":")[0].rsplit(".", 1)[-1])
     ]
     if named:
         return str(named[-1])
@@ -179,7 +179,7 @@ def fullest(paths: Sequence[Path]) -> str:
     candidates = (*paths, Path(tempfile.gettempdir()))
     free = []
     for path in candidates:
-        existing = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+        existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
         free.append((shutil.disk_usage(existing).free, str(path)))
     least, path_of_least = min(free)
     if least > PLENTY:
@@ -189,7 +189,7 @@ def fullest(paths: Sequence[Path]) -> str:
 
 
 def keep_trace(text: str) -> str:
-    """Put the text of an unknown failure, and what Java said before it, into a file; its path."""
+    """Write the text of an unknown failure, and the last lines of Java before it, to a file; returns its path."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="meander-", suffix=".log", delete=False, encoding="utf-8"

@@ -1,8 +1,9 @@
 """Spark's Java process: starting it, what it writes to standard error, and its end.
 
-Java, log4j and Spark's own Python processes write lines to standard error that tell a user nothing. In a session of
-our own, Java's standard error comes here. Noise ends here. Errors of Spark's log are held: where a run fails, its
-own error says in a sentence what they say in a hundred lines. `MEANDER_DEBUG=1` shows them. The rest passes.
+Java, log4j and Spark's own Python processes write lines to standard error that are of no use to a user. In a session
+that Meander starts, Java's standard error is filtered here. Noise is dropped. Errors of Spark's log are held back: if
+a run fails, its own error is one sentence instead of their hundred lines. `MEANDER_DEBUG=1` shows them. Other lines
+pass.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ RECORD = re.compile(r"\d\d/\d\d/\d\d [\d:]{8} ([A-Z]+) ")
 HELD = 5000
 LEAST_JAVA = 17
 PATIENCE = 3.0
-"""How many seconds Java has to end by itself, before it is killed."""
+"""The seconds that Java has to end by itself, before it is killed."""
 
 _held: deque[str] = deque(maxlen=HELD)
 _java: subprocess.Popen[bytes] | None = None
 
 
 def start_context(conf: SparkConf) -> None:
-    """Start Java and a Spark context, which the next session is of; nothing where Java runs already.
+    """Start Java and the Spark context of the next session, unless Java already runs.
 
-    Where that fails or is interrupted, no Java process is left behind.
+    If that fails or is interrupted, no Java process is left behind.
     """
     global _java
     if SparkContext._gateway is not None:
@@ -58,7 +59,7 @@ def start_context(conf: SparkConf) -> None:
     lines, stderr = os.pipe()
     started = threading.Event()
     reader = threading.Thread(
-        target=pass_on, args=(os.fdopen(lines, "rb"), started), name="spark-stderr", daemon=True
+        target=filter_lines, args=(os.fdopen(lines, "rb"), started), name="spark-stderr", daemon=True
     )
     reader.start()
 
@@ -67,7 +68,7 @@ def start_context(conf: SparkConf) -> None:
         _java = subprocess.Popen(*arguments, **options)
         return _java
 
-    # Spark returns the process once Java is ready. To end it before that, it has to be known from its beginning.
+    # Spark returns the process once Java is ready; this gets it from its start, so that it can be ended before.
     gateway_module: Any = java_gateway
     gateway_module.Popen = popen
     try:
@@ -107,7 +108,7 @@ def end_java() -> None:
 
 
 def how_java_ended() -> str | None:
-    """What became of the Java process, as the end of a sentence; None if it still runs."""
+    """How the Java process ended, as the end of a sentence; None if it still runs."""
     java: Any = _java or getattr(SparkContext._gateway, "proc", None)
     if java is None:
         return "does not answer any more"  # it is the parent of this process, or on another machine
@@ -119,7 +120,7 @@ def how_java_ended() -> str | None:
 
 
 def no_start(lines: Sequence[str]) -> SparkError:
-    """Why Java did not start: there is none, it is too old, or what it wrote before its end."""
+    """Why Java did not start: there is none, it is too old, or an error that it wrote."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
     hint = f"install a JDK {LEAST_JAVA} or newer and set JAVA_HOME to its folder; {WITHOUT_SPARK}"
@@ -131,7 +132,7 @@ def no_start(lines: Sequence[str]) -> SparkError:
         return SparkError(
             f"Spark needs Java {LEAST_JAVA} or newer: {shutil.which(java)} is Java {version}", hint=hint
         )
-    unresolved = next((one for one in lines if "unresolved dependency: " in one), None)
+    unresolved = next((line for line in lines if "unresolved dependency: " in line), None)
     if unresolved is not None:
         package = (
             unresolved.split("unresolved dependency: ")[1].split(": ")[0].replace("#", ":").replace(";", ":")
@@ -141,32 +142,34 @@ def no_start(lines: Sequence[str]) -> SparkError:
             hint="give it a repository that it can reach, or, for Kafka, set MEANDER_KAFKA_JARS to a folder with "
             "the connector's jars",
         )
-    said = next((one.strip() for one in lines if re.search(r"Error|Exception|Invalid|Could not", one)), "")
+    error = next(
+        (line.strip() for line in lines if re.search(r"Error|Exception|Invalid|Could not", line)), ""
+    )
     return SparkError(
-        f"Spark did not start: {said or 'its Java process ended at once'}",
+        f"Spark did not start: {error or 'its Java process ended at once'}",
         hint="MEANDER_DEBUG=1 shows all that it wrote",
     )
 
 
 def java_version(java: str) -> int | None:
-    """The major version of a Java, if it says one; 8 calls itself 1.8."""
+    """The major version of a Java, if it reports one; 8 reports 1.8."""
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found.group(1)) if found is not None else None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match.group(1)) if match is not None else None
 
 
 def held_lines() -> list[str]:
-    """The last lines that were not passed on, noise aside."""
+    """The last lines that were held back."""
     return list(_held)
 
 
-def pass_on(lines: Iterable[bytes], started: threading.Event | None = None) -> None:
-    """Lines to standard error: without noise and, unless debugging, without errors of Spark's log.
+def filter_lines(lines: Iterable[bytes], started: threading.Event | None = None) -> None:
+    """Write lines to standard error: without noise and, unless debugging, without errors of Spark's log.
 
-    Until Spark has `started` all are held: if it does not start, they say why.
+    Until Spark has `started` all lines are held back: if it does not start, they have the reason.
     """
     debugging = bool(os.environ.get("MEANDER_DEBUG"))
     in_error = False

@@ -1,8 +1,8 @@
 """Pools of Python workers: which workers Spark takes for a run's cells.
 
 Spark takes a Python worker of the same environment as the operator was declared with. An entry of its own gives a
-run workers of its own, which keep the cells' state between batches. A second entry says what these workers are for:
-a session with our `daemon` has it loaded before it is needed.
+run workers of its own, which keep the cells' state between batches. A second entry has the jobs of these workers: a
+session with our `daemon` loads their code before it is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DAEMON = "spark.python.daemon.module"
 MODULE = "meander.spark.daemon"
 
 MOST_BYTES = 100_000
-"""An entry of the environment can hold somewhat more."""
+"""An entry of the environment can hold slightly more."""
 
 
 class Pool:
@@ -42,7 +42,7 @@ class Pool:
 
     @contextlib.contextmanager
     def declared(self) -> Iterator[None]:
-        """What is declared within has workers of the pool."""
+        """Operators that are declared within run in workers of the pool."""
         environment = self.spark.sparkContext.environment
         environment.update(self.entries)
         try:
@@ -52,36 +52,36 @@ class Pool:
                 del environment[name]
 
     def prepare(self) -> None:
-        """Have the pool's first process load what it needs while Spark is still busy with other things.
+        """Have the pool's first process load what it needs while Spark still plans the query.
 
-        Not on a single core: there it would be in the way of the processes that Spark starts to plan the query, and
-        gives no more than ten seconds to begin.
+        Not on a single core: there it would delay the processes that Spark starts to plan the query, which have ten
+        seconds to begin.
         """
         if JOBS not in self.entries or cores() < 2:
             return
-        nothing = self.spark.sparkContext.parallelize([0], 1).map(end_worker)
+        trivial = self.spark.sparkContext.parallelize([0], 1).map(end_worker)
         with self.declared():
-            nothing.id()  # Until it is asked for, it has no environment.
+            trivial.id()  # Spark reads the environment when the id is first asked for.
 
         def start() -> None:
             # Without it a worker loads what it needs when it needs it.
             with contextlib.suppress(Exception):
-                nothing.collect()
+                trivial.collect()
 
         threading.Thread(target=start, name="meander-pool", daemon=True).start()
 
 
-def end_worker(one: int) -> int:
+def end_worker(element: int) -> int:
     """Have the worker that runs this take no other task.
 
     Spark gives tasks to idle workers in turn. Beside a second one a cell's worker would get every other batch, and
-    neither would have the state of the batch before. A worker that does not end its task with the word that says
-    so is not used again.
+    neither would have the state of the batch before. Spark does not use a worker again whose task ends without the
+    usual end marker.
     """
     from pyspark.serializers import SpecialLengths
 
     SpecialLengths.END_OF_STREAM = SpecialLengths.END_OF_DATA_SECTION
-    return one
+    return element
 
 
 def cores() -> int:
@@ -90,11 +90,12 @@ def cores() -> int:
 
 
 def pack_jobs(jobs: Sequence[Job]) -> str:
-    """What has to be known of the jobs to load what they need; the same at every start of a run."""
-    alike = [
-        replace(job, run="", started=0.0, snapshots="", spool="", handover=False, threads=1) for job in jobs
+    """The jobs as far as they decide which code is loaded; the same at every start of a run."""
+    reduced = [
+        replace(job, run="", started=0.0, snapshots="", spool="", options=replace(job.options, threads=1))
+        for job in jobs
     ]
-    return base64.b85encode(zlib.compress(pickle.dumps(alike))).decode()
+    return base64.b85encode(zlib.compress(pickle.dumps(reduced))).decode()
 
 
 def unpack_jobs(packed: str) -> list[Job]:

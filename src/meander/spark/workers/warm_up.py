@@ -1,4 +1,4 @@
-"""What a worker needs, loaded before it has work: by doing its work once, on a few edges that are made up.
+"""Warm-up: loads what a worker needs before it has work, by processing a few generated edges.
 
 So exactly those kernels are loaded that the queries call, and everything is imported that is imported on the way.
 """
@@ -11,55 +11,50 @@ from pathlib import Path
 
 from meander.dataflow.sources import TextReader
 from meander.physical.plan import ScanOp
-from meander.physical.stages import base_stream
 from meander.spark.cell.job import Job
-from meander.spark.cell.local_cells import Memory, rehearse
-from meander.spark.cell.step import LIVE
+from meander.spark.cell.local_cells import LocalCells
 from meander.spark.input.reader import LineReader
-from meander.spark.messages import CHUNK_ROWS, CLOSED, EDGES, TICK, Chunk
+from meander.spark.messages import CHUNK_ROWS, Chunk, Kind, closed
 from meander.spark.workers.pool import unpack_jobs
 
 VERTICES = 4
 
-BESIDES = (
+OTHER_MODULES = (
     "pyspark.worker",
     "pyspark.sql.streaming.stateful_processor_api_client",
     "pyspark.sql.streaming.stateful_processor_util",
     "pyspark.sql.streaming.proto.StateMessage_pb2",
+    "meander.spark.workers.process_cache",
 )
-"""What is imported in a worker, and not on the way of the made-up edges."""
+"""The modules that a worker imports and that processing generated edges does not."""
 
 
 def warm_up(packed: str) -> None:
-    """Do the work of the jobs on made-up edges, and leave nothing of it behind."""
-    jobs = unpack_jobs(packed)
-    stores = {(job.stage, cell): Memory() for job in jobs for cell in job.cells}
-    try:
-        for batch in made_up(jobs):
-            for _ in rehearse(jobs, stores, batch):
-                pass
-    finally:
-        LIVE.clear()
-    for name in BESIDES:
+    """Run the jobs on generated edges, and leave nothing of them behind."""
+    cells = LocalCells(unpack_jobs(packed))
+    for batch in generated_batches(cells.jobs):
+        for _ in cells.run_batch(batch):
+            pass
+    for name in OTHER_MODULES:
         importlib.import_module(name)
 
 
-def made_up(jobs: Sequence[Job]) -> Iterator[list[Chunk]]:
-    """Batches of edges of all labels that the jobs read: some, some that come when these have expired, and an end."""
-    scans = [one for job in jobs for one in job.plan.operators if isinstance(one, ScanOp)]
-    later = 2 * max((one.window + one.slide for one in scans), default=1)
+def generated_batches(jobs: Sequence[Job]) -> Iterator[list[Chunk]]:
+    """Edges of all labels that the jobs read, edges that come when these have expired, and the ends of streams."""
+    scans = [operator for job in jobs for operator in job.plan.operators if isinstance(operator, ScanOp)]
+    later = 2 * max((scan.window + scan.slide for scan in scans), default=1)
     for time in (0, later):
         yield [
-            Chunk(EDGES, stream, place, b"", edges=edges)
-            for place, stream in enumerate(jobs[0].streams)
+            Chunk(Kind.EDGES, stream, position, b"", edges=edges)
+            for position, stream in enumerate(jobs[0].streams)
             for edges, _ in text_reader(stream, scans, time).chunks()
         ]
-    yield [Chunk(TICK, stream, 0, CLOSED) for stream in jobs[0].streams]
+    yield [closed(stream) for stream in jobs[0].streams]
 
 
 def text_reader(stream: str, scans: Sequence[ScanOp], time: int) -> TextReader:
     """Each label once between any two of a few vertices, as lines of a file."""
-    labels = dict.fromkeys(one.label for one in scans if base_stream(one.stream) == stream)
+    labels = dict.fromkeys(scan.label for scan in scans if scan.source.name == stream)
     lines = [
         f"v{src}\t{label}\tv{trg}\t{time + src}"
         for src in range(VERTICES)
@@ -67,4 +62,4 @@ def text_reader(stream: str, scans: Sequence[ScanOp], time: int) -> TextReader:
         for label in labels
         if src != trg
     ]
-    return TextReader(Path("made-up.tsv"), LineReader("\n".join(lines).encode()), stream, CHUNK_ROWS)
+    return TextReader(Path("generated.tsv"), LineReader("\n".join(lines).encode()), stream, CHUNK_ROWS)
