@@ -1,11 +1,11 @@
 """Plans by shares: what one of N cells computes of a query, and what cells compute for each other.
 
-A cell owns the vertices whose hash is its number, and answers for them alone: those that stand at one chosen
-position of an answer. So the cells' answers are disjoint, and together they are all. A share of a plan is a plan:
+A cell owns the vertices whose hash is its number, and emits the answers that have one of them at a chosen position.
+So the answers of the cells are disjoint, and together they are all answers. A share of a plan is a plan:
 
 - A share of a WSCAN by its source (target) reads the edges whose source (target) is owned (`WScan.side`).
 - A share of a PATH by its root: `e` is the union of `s/r` over the steps `s` that a path can begin with, and each
-  first step reads the share of its input. Later steps read all of it. Where `e` accepts the empty word, the owned
+  first step reads the share of its input. Later steps read all of it. If `e` accepts the empty word, the owned
   vertices of all inputs are joined to themselves.
 - A share of a PATTERN by a variable: the inputs that have it read their shares, the others everything.
 
@@ -30,7 +30,7 @@ from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
 
 
 class Shares:
-    """Makes shares of plans. `cuts` are the plans that have been cut out, by the stream that each is then."""
+    """Makes shares of plans. `cuts` are the plans that have been cut out, by the name of their derived stream."""
 
     def __init__(self) -> None:
         self.cuts: dict[str, Plan] = {}
@@ -41,7 +41,7 @@ class Shares:
 
     def of(self, plan: Plan, position: int | None) -> Plan | None:
         """The tuples of a plan whose vertex at a position is owned (without a position: all of them), computed here;
-        None where there is no way to compute less than all."""
+        None if it cannot compute less than all of them."""
         return self.native(plan, position) if position is not None else self.inlined(plan)
 
     def by(self, plan: Plan, position: int) -> Plan | None:
@@ -53,7 +53,7 @@ class Shares:
         return _partitioned(self.received(plan), position)
 
     def full(self, plan: Plan) -> Plan:
-        """All tuples of an input, received where they are not cheap to derive."""
+        """All tuples of an input, received unless they are cheap to derive."""
         if self.is_cut(plan):
             return self.received(plan)
         if not is_derived(plan):
@@ -65,7 +65,7 @@ class Shares:
         return trees.with_inputs(plan, tuple(map(self.full, plan.inputs)))
 
     def proof(self, path: Path) -> Path:
-        """What proves answers, over inputs in full."""
+        """A path that proves answers, over inputs in full."""
         proof = self.inlined(path)
         assert isinstance(proof, Path)
         return proof
@@ -139,7 +139,7 @@ def _partitioned(scan: WScan | Receive, position: int) -> WScan | Receive:
 
 @cache
 def nameless(plan: Plan) -> Plan:
-    """A plan without labels for what it derives: equal where the tuples are, whatever they are called."""
+    """A plan without the labels of derived tuples: plans that derive the same tuples are then equal."""
     inputs = tuple(map(nameless, plan.inputs))
     match plan:
         case Path(expr=expr):

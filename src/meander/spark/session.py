@@ -259,7 +259,7 @@ class Session:
         if result is not None and result not in heads:
             raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
         staged = self._staged([query], options)
-        wanted = next(one for one in staged.last.results if result in (None, one.head))
+        wanted = next(answers for answers in staged.last.results if result in (None, answers.head))
         integers = has_integers(query, self.sources)
         formats = {query.name: ARROW_INTEGERS if integers else ARROW_STRINGS}
         self._check_locations(staged.streams, (), True)

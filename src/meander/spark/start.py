@@ -33,7 +33,7 @@ from meander.spark.output.outputs import AnswerShape, Outputs, SinkRecords, open
 from meander.spark.pipeline import RunPlan, build_pipeline
 from meander.spark.run import Run, check_damage
 
-KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run goes on with that plan"
+KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run continues with that plan"
 
 
 @dataclass(frozen=True)

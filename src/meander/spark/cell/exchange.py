@@ -102,7 +102,11 @@ class Sender:
         """The rows that bring each stage the edges that it reads."""
         for stage in sorted({delivery.stage for delivery in self.deliveries}):
             for stream, edges in streams.items():
-                wanted = [one for one in self.deliveries if (one.stage, one.stream) == (stage, stream)]
+                wanted = [
+                    delivery
+                    for delivery in self.deliveries
+                    if (delivery.stage, delivery.stream) == (stage, stream)
+                ]
                 if not wanted or not edges.rows:
                     continue
                 for targets, part in self._divide(edges, wanted):

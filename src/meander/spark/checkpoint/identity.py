@@ -149,7 +149,7 @@ def check_checkpoint(folder: Path, identity: dict[str, Any]) -> str:
         raise StateError(
             f"the checkpoint {folder.parent} has {recorded['cells']} cells, each with no more than the edges that it "
             "read then; now it would read others",
-            hint="with several cells a run goes on with the same queries and --paths, or a new checkpoint",
+            hint="with several cells a run continues with the same queries and --paths, or a new checkpoint",
         )
     if recorded["frames"] != identity["frames"]:
         raise StateError(
