@@ -139,17 +139,24 @@ class Session:
     def query(self, text: str, name: str | None = None, *, plan: int | None = None) -> Query:
         """Register a query in Datalog or G-CORE. It can read earlier queries as views, by their names."""
         chosen = name if name is not None else f"query{len(self.queries) + 1}"
-        if not NAME.fullmatch(chosen):
-            raise ArgumentError(f"{chosen!r} is no name for a query", hint=NAME_HINT)
-        if chosen in self.queries or chosen in self.sources:
-            raise ArgumentError(
-                f"there is a query or stream {chosen} already", hint=f"drop({chosen!r}), or another name"
-            )
+        self._check_new(chosen)
         options = RunOptions.of(time_unit=self.time_unit, plan=plan)
-        compiled = compile_query(text, options, name=chosen, views=self.views)
+        return self.register(compile_query(text, options, name=chosen, views=self.views))
+
+    def register(self, compiled: CompiledQuery) -> Query:
+        """Register a query that is compiled already, in the session's time unit; it is not planned again."""
+        self._check_new(compiled.name)
         _ = compiled.chosen  # refuses a plan that does not exist
-        self.queries[chosen] = Query(self, compiled)
-        return self.queries[chosen]
+        self.queries[compiled.name] = Query(self, compiled)
+        return self.queries[compiled.name]
+
+    def _check_new(self, name: str) -> None:
+        if not NAME.fullmatch(name):
+            raise ArgumentError(f"{name!r} is no name for a query", hint=NAME_HINT)
+        if name in self.queries or name in self.sources:
+            raise ArgumentError(
+                f"there is a query or stream {name} already", hint=f"drop({name!r}), or another name"
+            )
 
     def drop(self, name: str) -> None:
         """Forget a query; runs that answer it continue until they are stopped."""
