@@ -17,11 +17,10 @@ from meander.algebra.translate import translate
 from meander.dataflow.answers import as_dicts
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
-from meander.dataflow.files import is_live
 from meander.dataflow.ingest import Jump
 from meander.dataflow.runner import run_local
-from meander.dataflow.sinks import open_rejects
-from meander.dataflow.sources import open_source
+from meander.dataflow.sinks.writer import open_rejects
+from meander.dataflow.sources.reader import is_live, open_source
 from meander.dataflow.tabular import Chunk, from_table, from_tuples
 from meander.dataflow.tally import jump_message
 from meander.errors import ArgumentError

@@ -28,8 +28,11 @@ STREAM = "a stream is a file or folder on a local or mounted disk, or kafka://ho
 READ_BY_SPARK = (
     "mount it or copy it; in Python, Session.stream also takes a DataFrame that Spark reads from there"
 )
-ANSWERS = "answers go to a file or folder on a local or mounted disk, to kafka://host:port/topic, or to -"
-WRITTEN_BY_SPARK = 'write to a mounted path; in Python, a sink {"format": …, "path": …} is written by Spark'
+ANSWERS = (
+    "answers go to a file or folder on a local or mounted disk, to kafka://host:port/topic, to format:NAME?…, "
+    "or to -"
+)
+WRITTEN_BY_SPARK = "write to a mounted path; with --runner spark, format:NAME?path=… is written by Spark"
 HEADER = "the first line of a .csv file is src,label,trg,ts or src,label,trg,ts,op, in any order"
 COLUMNS = "the columns of edges are src, label, trg, ts and perhaps op"
 MORE_SPACE = "free some space on its disk, or write to another disk"
@@ -155,7 +158,7 @@ def broken_inputs(folder: Path) -> dict[str, tuple[int, str]]:
             2,
             "error: nosuch.tsv does not exist\nhint: --stream s=PATH names a file or a folder\n",
         ),
-        "edges.xml": (2, "error: the ending of edges.xml says nothing of its format\n"),
+        "edges.xml": (2, "error: unknown file extension: edges.xml\n"),
         "empty": (1, "error: the folder empty has no files\n"),
         "header.csv": (1, f"error: the header of header.csv {header}\nhint: {HEADER}\n"),
         "mixed": (1, f"error: the header of mixed/2.csv {header}\nhint: {HEADER}\n"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from meander.dataflow.columns import extra_columns
+from meander.dataflow.sources.columns import extra_columns
 
 JSON = b'{"src": "x", "label": "a", "trg": "y", "ts": 1, "exp": 9, "path": null}\n'
 

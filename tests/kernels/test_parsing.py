@@ -11,7 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from meander.kernels.parsing import (
+    ABSENT,
     FINE,
+    LABEL,
     LINE,
     MAX_TIME,
     MISSING,
@@ -21,6 +23,8 @@ from meander.kernels.parsing import (
     OP,
     OUT_OF_RANGE,
     SRC,
+    TIME,
+    TRG,
     UNDECIDED,
     UNPARSABLE,
     Rows,
@@ -114,7 +118,7 @@ def test_tsv_lines_split_as_python_splits_them(
             wanted = MISSING if len(fields) < 4 else UNPARSABLE if len(fields) > 5 else FINE
             assert rows.verdict[row] == wanted
             if wanted == FINE:
-                names = (0, 1, 2, 4, 5)[: len(fields)]
+                names = (SRC, LABEL, TRG, TIME, OP)[: len(fields)]
                 assert [one.decode() for one in fields_of(data, rows, row, names)] == fields
                 assert (rows.start[OP, row] >= 0) == (len(fields) == 5)
             found.append(line)
@@ -149,8 +153,8 @@ def test_csv_lines_split_as_pythons_reader_splits_them(lines: list[list[tuple[st
     raw = "\n".join(texts).encode()
     data = block(raw)
     rows = make_rows(len(lines) + 1)
-    places = np.array([4, 0, -1, 2, 1], np.int64)
-    at, count, tail = split_csv(data, 0, len(raw), True, len(raw) + 1, places, rows)
+    span_rows = np.array([TIME, SRC, ABSENT, TRG, LABEL], np.int64)
+    at, count, tail = split_csv(data, 0, len(raw), True, len(raw) + 1, span_rows, rows)
     wanted = list(csv.reader(texts))
     assert (at, count) == (len(raw), len(wanted))
     assert tail <= 2 * len(raw) + 1
@@ -159,7 +163,7 @@ def test_csv_lines_split_as_pythons_reader_splits_them(lines: list[list[tuple[st
         verdict = MISSING if len(fields) < 5 else UNPARSABLE if len(fields) > 5 else FINE
         assert rows.verdict[row] == verdict
         if verdict == FINE:
-            read = [one.decode() for one in fields_of(data, rows, row, (4, 0, 2, 1))]
+            read = [one.decode() for one in fields_of(data, rows, row, (TIME, SRC, TRG, LABEL))]
             assert read == [fields[0], fields[1], fields[3], fields[4]]
 
 
@@ -167,8 +171,8 @@ def test_csv_with_stray_quotes_is_unparsable_and_ends_with_its_line() -> None:
     raw = b'"a,l,b,1\n"a"x,l,b,1\na"b,l,c,1\n'
     data = block(raw)
     rows = make_rows(9)
-    places = np.array([0, 1, 2, 4], np.int64)
-    assert split_csv(data, 0, len(raw), True, len(raw) + 1, places, rows)[1] == 3
+    span_rows = np.array([SRC, LABEL, TRG, TIME], np.int64)
+    assert split_csv(data, 0, len(raw), True, len(raw) + 1, span_rows, rows)[1] == 3
     assert rows.verdict[:3].tolist() == [UNPARSABLE, UNPARSABLE, FINE]
     judge_rows(data, 3, False, rows)
     assert fields_of(data, rows, 2, (SRC,)) == [b'a"b']

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from meander.dataflow import jsonl
 from meander.dataflow.answers import NO_EXPIRY, Answers, Paths, as_dicts
 from meander.dataflow.edges import as_text
-from meander.dataflow.jsonl import jsonl_blocks, jsonl_bytes
+from meander.dataflow.sinks import jsonl
+from meander.dataflow.sinks.jsonl import jsonl_blocks
 from meander.kernels.writing import put_integer, put_string
 
 name = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -41,6 +41,10 @@ def test_strings_are_escaped_as_json_escapes_them(text: str) -> None:
     out = np.zeros(6 * len(raw) + 2, np.uint8)
     end = put_string(out, 0, np.frombuffer(raw, np.uint8), 0, len(raw))
     assert out[:end].tobytes().decode() == json.dumps(text, ensure_ascii=False)
+
+
+def all_lines(answers: Answers) -> bytes:
+    return b"".join(bytes(block) for block in jsonl_blocks(answers))
 
 
 @st.composite
@@ -72,7 +76,7 @@ def some_answers(draw: st.DrawFn) -> Answers:
 @given(some_answers())
 def test_lines_read_back_as_the_records(answers: Answers) -> None:
     wanted = list(as_dicts(answers))
-    lines = jsonl_bytes(answers).decode().split("\n")
+    lines = all_lines(answers).decode().split("\n")
     assert lines.pop() == ""
     assert [json.loads(line) for line in lines] == wanted
     for line, record in zip(lines, wanted, strict=True):
@@ -85,5 +89,5 @@ def test_an_output_of_any_size_gives_the_same_lines(answers: Answers, room: int)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonl, "OUTPUT_BYTES", room)
         blocks: list[Any] = [bytes(block) for block in jsonl_blocks(answers)]
-    assert b"".join(blocks) == jsonl_bytes(answers)
+    assert b"".join(blocks) == all_lines(answers)
     assert all(block.endswith(b"\n") for block in blocks)

@@ -13,7 +13,7 @@ from incidents import open_session, read_records
 
 from meander.dataflow.edges import INFINITY, Reason
 from meander.dataflow.tabular import edges_of
-from meander.dataflow.tally import place_of
+from meander.dataflow.tally import position_of
 from meander.physical.planning import plan_query
 from meander.spark.edge_codec import decode_edges, edges_chunk, encode_edges, encode_rejects, reject_reasons
 from meander.spark.input.ledger import Segment
@@ -76,7 +76,7 @@ def test_rows_of_a_part_of_a_file_are_found_again_in_the_file(tmp_path) -> None:
             # Between tasks and cells they travel as bytes.
             for reject, count in reject_reasons(encode_rejects(rejects)) if rejects else ():
                 assert count == 1
-                assert place_of(reject) == f"line {lines.index(reject.text) + 1} of {path}"
+                assert position_of(reject) == f"line {lines.index(reject.text) + 1} of {path}"
             if edges.rows:
                 carried = decode_edges(encode_edges(edges, lines=True)).origin
                 assert (carried.path, carried.start) == edges.origin[:2]
@@ -113,7 +113,7 @@ def test_counts_and_examples_on_spark_cover_this_run_over_cells_and_a_restart(sp
     assert not run.resumed
     assert len(run.figures) > 1
     assert run.totals == {"edges": 1199, "answers": 0, "late": 2, "rejected": 2}
-    places = {reason: place_of(example) for reason, example in run.tally.examples.items()}
+    places = {reason: position_of(example) for reason, example in run.tally.examples.items()}
     path = tmp_path / "in" / "0.csv"
     assert places == {
         Reason.TOO_LATE: f"line 602 of {path}",

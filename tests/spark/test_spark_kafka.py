@@ -10,7 +10,7 @@ from kafka_broker import Broker, NoKafka
 
 import meander
 from meander.errors import InputError
-from meander.spark.kafka import parse_place
+from meander.spark.input.kafka import parse_kafka_url
 from meander.spark.session import Session
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -83,7 +83,7 @@ def test_a_topic_that_does_not_exist_is_named_with_those_that_do(spark, broker, 
     assert refused.value.hint == "create the topic, or check its name"
 
 
-def test_places_in_kafka_are_read_or_refused():
-    assert parse_place("kafka://a:1,b:2/t.x-1") == ("a:1,b:2", "t.x-1")
-    with pytest.raises(meander.MeanderError, match="is no place in Kafka"):
-        parse_place("kafka://a:1")
+def test_kafka_urls_are_parsed_or_refused():
+    assert parse_kafka_url("kafka://a:1,b:2/t.x-1") == ("a:1,b:2", "t.x-1")
+    with pytest.raises(meander.MeanderError, match="not a Kafka URL"):
+        parse_kafka_url("kafka://a:1")

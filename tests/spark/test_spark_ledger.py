@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from meander.errors import InputError, StateError
 from meander.spark.input import fingerprints
 from meander.spark.input import ledger as ledgers
+from meander.spark.input.files import split
 from meander.spark.input.ledger import LOOK_AGAIN, WHOLE, Entry, Ledger
 from meander.spark.input.reader import read_segment
-from meander.spark.sources import split
 
 
 class Clock:

@@ -12,20 +12,21 @@ from pyspark.sql import Row
 
 from meander.dataflow.answers import Answers, Paths
 from meander.dataflow.edges import as_text
+from meander.dataflow.sinks.lines import LineFile
+from meander.dataflow.sinks.sink import Encoding
 from meander.physical.plan import build
 from meander.physical.planning import plan_query
 from meander.spark.cell.job import Job
-from meander.spark.encoding import MANY, Encoder
-from meander.spark.formats import ARROW, ARROW_STRINGS, JSONL, decode_table
 from meander.spark.messages import Kind
+from meander.spark.output.encode import MANY, Encoder, decode_table
+from meander.spark.output.journal import CheckpointJournal
 from meander.spark.output.spool import contents, empty_spool, set_aside
-from meander.spark.sinks import LineFile, Record
 
 PLAN = build(plan_query("STREAM s WINDOW 9\nAnswer(x, y) <- a(x, y).", name="q"))
 SIZES = (3, MANY, 1, 3 * MANY, 2 * MANY, 5)
 
 
-def job(spool, how=JSONL) -> Job:
+def job(spool, how=Encoding.LINES) -> Job:
     return Job(run="r", plan=PLAN, streams=("s",), cells=(0,), formats={"q": how}, spool=str(spool))
 
 
@@ -37,7 +38,7 @@ def answers(first, rows) -> Answers:
 
 def encoded(sizes, job) -> list[Row]:
     """The rows that answers of these sizes become, one after the other."""
-    encoder = Encoder(job)
+    encoder = Encoder(job.formats, job.spool)
     outputs = [
         one
         for at, rows in enumerate(sizes)
@@ -54,7 +55,7 @@ def expected(sizes) -> list[int]:
 def test_a_file_gets_the_answers_in_their_order_and_nothing_is_left_of_the_spool(tmp_path, name) -> None:
     rows = encoded(SIZES, job(tmp_path / "spool"))
     assert [row.kind for row in rows] == [Kind.SPOOLED if size >= MANY else Kind.ANSWERS for size in SIZES]
-    sink = LineFile(tmp_path / name, Record(tmp_path / "record.json"))
+    sink = LineFile(tmp_path / name, CheckpointJournal(tmp_path / "record.json"))
     sink.begin()
     with contents(rows) as parts:
         sink.write(0, parts)
@@ -65,13 +66,13 @@ def test_a_file_gets_the_answers_in_their_order_and_nothing_is_left_of_the_spool
 
 
 def test_tables_are_read_from_rows_and_from_files(tmp_path) -> None:
-    rows = encoded(SIZES, job(tmp_path, ARROW))
+    rows = encoded(SIZES, job(tmp_path, Encoding.TABLES))
     with contents(rows) as parts:
         times = [time for part in parts for time in decode_table(part).column("ts").to_pylist()]
     assert times == expected(SIZES)
 
 
-@pytest.mark.parametrize(("how", "has_spool"), [(ARROW_STRINGS, True), (JSONL, False)])
+@pytest.mark.parametrize(("how", "has_spool"), [(Encoding.STRING_FRAME, True), (Encoding.LINES, False)])
 def test_what_others_than_the_driver_read_stays_in_its_row(tmp_path, how, has_spool) -> None:
     rows = encoded(SIZES, job(tmp_path if has_spool else "", how))
     assert {row.kind for row in rows} == {Kind.ANSWERS}
@@ -88,7 +89,7 @@ def test_answers_that_no_sink_waits_for_are_not_set_aside(tmp_path) -> None:
 def test_a_few_answers_with_long_paths_are_large(tmp_path) -> None:
     edges = as_text([f"v{number}" for number in range(MANY)])
     path = Paths(np.array([0, MANY]), edges, edges, edges, np.ones(1, np.bool_))
-    encoder = Encoder(job(tmp_path))
+    encoder = Encoder({"q": Encoding.LINES}, str(tmp_path))
     rows = [*encoder.put(PLAN.results[0], answers(0, 1)._replace(path=path)), *encoder.rest()]
     assert [row.kind for row in rows] == [Kind.SPOOLED]
 

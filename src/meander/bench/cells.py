@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from meander.bench.data import Graph, load
 from meander.bench.workloads import STREAM, Workload
+from meander.dataflow.sinks.sink import Encoding
 from meander.dataflow.tabular import from_arrow
 from meander.physical.planning import plan_query
 from meander.physical.stages import Delivery, build_stages
 from meander.spark.cell.job import stage_jobs
 from meander.spark.cell.local_cells import LocalCells, StageCell
 from meander.spark.edge_codec import edges_chunk
-from meander.spark.formats import ARROW_STRINGS
 from meander.spark.messages import Chunk, Kind, cell_keys, closed
 
 PREFIX = 30_000
@@ -81,7 +81,7 @@ def measure_cells(
 def run_workload(workload: Workload, graph: Graph, text: str, cells: int, path_operator: str) -> Spread:
     """One workload by a number of cells, in batches of a fixed number of edges."""
     staged = build_stages(plan_query(text, name="q"), cells, path_operator=path_operator)
-    jobs = stage_jobs(staged, cell_keys(cells, cells), run="bench", formats={"q": ARROW_STRINGS})
+    jobs = stage_jobs(staged, cell_keys(cells, cells), run="bench", formats={"q": Encoding.STRING_FRAME})
     local = LocalCells(jobs)
     totals: dict[StageCell, dict[str, int]] = {}
     for chunks in batches(graph):

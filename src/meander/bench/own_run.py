@@ -35,7 +35,7 @@ from meander.dataflow.answers import Answers, as_column
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, concat_edges
 from meander.dataflow.runner import run_local
-from meander.dataflow.sources import open_source
+from meander.dataflow.sources.reader import open_source
 from meander.dataflow.tabular import Chunk
 from meander.errors import MeanderError
 from meander.physical.plan import PhysicalPlan, build

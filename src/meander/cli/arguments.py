@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from meander.dataflow.files import is_kafka, local_path
+from meander.dataflow.files import local_path
+from meander.dataflow.sources.registry import is_path
 from meander.errors import ArgumentError, MeanderError
 from meander.syntax.durations import parse_duration, parse_size
 
@@ -98,7 +99,7 @@ def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[
 def check_streams(paths: Mapping[str, str]) -> None:
     """Refuse a stream whose path does not exist."""
     for name, path in paths.items():
-        if not is_kafka(path) and not local_path(path, "stream").exists():
+        if is_path(path) and not local_path(path, "stream").exists():
             raise ArgumentError(
                 f"{path} does not exist", hint=f"--stream {name}=PATH names a file or a folder"
             )

@@ -155,7 +155,13 @@ def run(
         ),
     ],
     out: Annotated[
-        str, typer.Option("--out", metavar="PATH", help="Where answers go: .jsonl, .parquet, a folder, or -.")
+        str,
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            help="Where answers go: .jsonl, .parquet, a folder, -, or on Spark kafka://host:port/topic or "
+            "format:NAME?OPTION=VALUE&…",
+        ),
     ],
     runner: Annotated[
         str, typer.Option("--runner", metavar="spark|local", help="Who does the work.")

@@ -14,6 +14,7 @@ from meander.algebra.printing import walk
 from meander.algebra.translate import translate
 from meander.cli.progress import Progress
 from meander.cli.terminal import is_terminal, print_note, print_warning
+from meander.dataflow.sources.registry import needs_spark
 from meander.errors import ArgumentError
 from meander.physical.plan import build
 from meander.physical.planning import plan_query
@@ -74,7 +75,7 @@ def run_on_spark(request: Request) -> None:
     for name, path in request.streams.items():
         session.stream(name, path)
     session.query(request.text, name="query", plan=request.plan)
-    follow = request.follow or any(path.startswith("kafka://") for path in request.streams.values())
+    follow = request.follow or any(needs_spark(path) for path in request.streams.values())
     run = session.start(
         request.checkpoint,
         {"query": request.out},
@@ -129,15 +130,14 @@ def run_on_spark(request: Request) -> None:
 
 def _check_paths(request: Request) -> None:
     """Refuse what cannot be read or written at all, before Spark takes its time to start."""
-    from meander.dataflow.files import is_kafka, local_path
-    from meander.dataflow.sinks import check_rejects
-    from meander.dataflow.sources import check_source
+    from meander.dataflow.files import local_path
+    from meander.dataflow.sinks.registry import check_rejects, sink_key
+    from meander.dataflow.sources.registry import open_url
 
     for path in request.streams.values():
-        if not is_kafka(path):
-            check_source(path, follow=request.follow)
-    if not is_kafka(request.out):
-        local_path(request.out, "answers")
+        if not needs_spark(path):
+            open_url(path).check(follow=request.follow)
+    sink_key(request.out)
     if request.rejects is not None:
         check_rejects(request.rejects)
     if request.metrics is not None:
@@ -148,17 +148,18 @@ def _check_paths(request: Request) -> None:
 
 def run_in_process(request: Request) -> None:
     """Answer the query in this process."""
+    from meander.dataflow.answers import AnswerSchema
     from meander.dataflow.dataflow import Dataflow
     from meander.dataflow.edges import Reject
-    from meander.dataflow.files import Meter, is_live
+    from meander.dataflow.files import Meter
     from meander.dataflow.ingest import Jump
     from meander.dataflow.runner import run_local
-    from meander.dataflow.sinks import open_rejects, open_sink
-    from meander.dataflow.sources import open_source
+    from meander.dataflow.sinks.writer import open_answers, open_rejects
+    from meander.dataflow.sources.reader import is_live, open_source
     from meander.dataflow.tally import Tally, jump_message
 
     for name, path in request.streams.items():
-        if path.startswith("kafka://"):
+        if needs_spark(path):
             raise ArgumentError(f"{name} comes from Kafka", hint="Kafka needs --runner spark")
     chosen = plan_query(
         request.query, plan=request.plan, path_operator=request.path_operator, demand=request.demand
@@ -184,7 +185,11 @@ def run_in_process(request: Request) -> None:
         # Rejects first: what cannot be written is then known before the file of answers is begun.
         rejected = open_files.enter_context(open_rejects(request.rejects)) if request.rejects else None
         sink = open_files.enter_context(
-            open_sink(request.out, (physical.results[0].arity, request.paths), overwrite=request.overwrite)
+            open_answers(
+                request.out,
+                AnswerSchema(physical.results[0].arity, request.paths),
+                overwrite=request.overwrite,
+            )
         )
         open_files.enter_context(progress)
 
@@ -221,7 +226,7 @@ def run_in_process(request: Request) -> None:
 
 
 def _progress(request: Request, *, bounded: bool) -> Progress:
-    from meander.dataflow.files import input_size
+    from meander.dataflow.sources.reader import input_size
 
     return Progress(
         input_size(request.streams.values()) if bounded else None,
@@ -230,7 +235,7 @@ def _progress(request: Request, *, bounded: bool) -> Progress:
 
 
 def _point_out_extra_columns(request: Request) -> None:
-    from meander.dataflow.columns import extra_columns
+    from meander.dataflow.sources.columns import extra_columns
 
     for place in request.streams.values():
         for path, names in extra_columns(place):

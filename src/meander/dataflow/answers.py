@@ -1,12 +1,17 @@
 """Answers on their way out: columns of names and times, one `Answers` for each batch of a query.
 
-What leaves the engine is a `Text` for each position of the answer, so that a sink can write the bytes of the
-names without making Python objects. For programs there are two other shapes: a pyarrow Table and dicts.
+The engine emits a `Text` for each position of an answer, so that a sink can write the bytes of the names without
+creating Python objects. `AnswerSchema` is the one definition of a record: its fields, their types and when they are
+present. Dicts, Arrow tables, lines of JSON (`sinks/jsonl.py`) and the columns of a Spark DataFrame
+(`spark/output/dataframes.py`) are derived from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +19,7 @@ import pyarrow as pa
 
 from meander.dataflow.edges import Text, concat_texts
 from meander.errors import ArgumentError
-
-Array = np.ndarray[Any, Any]
+from meander.kernels.jit import Array
 
 NO_EXPIRY = -1
 """In `exp`: there is none (records that end an answer, and all records in `changes` mode)."""
@@ -23,11 +27,14 @@ NO_EXPIRY = -1
 STRINGS = pa.large_string()
 INTEGERS = pa.int64()
 
+SLOT = "\0"
+"""In the JSON template of a field: where a value is written. JSON text never contains this character."""
+
 
 class Paths(NamedTuple):
     """The paths of n answers: the edges of answer i are those from `offsets[i]` to `offsets[i + 1]`.
 
-    `given` is False for an answer that is no path; an empty path is given and has no edges.
+    `given` is False for an answer that is not a path; an empty path is given and has no edges.
     """
 
     offsets: Array
@@ -52,9 +59,51 @@ class Answers(NamedTuple):
         return int(self.ts.size)
 
     @property
-    def is_edge(self) -> bool:
-        """Whether records have `src`, `trg` and `label`; otherwise they have `answer`."""
-        return len(self.vertices) == 2
+    def schema(self) -> AnswerSchema:
+        return AnswerSchema(arity=len(self.vertices), paths=self.path is not None)
+
+
+class AnswerField(NamedTuple):
+    """One field of an answer record, in every form that a record takes."""
+
+    name: str
+    arrow_type: Callable[[pa.DataType], pa.DataType]
+    """The Arrow type, given that of vertices."""
+
+    column: Callable[[Answers, pa.DataType], pa.Array]
+    """The Arrow column of some answers, given the type of vertices."""
+
+    values: Callable[[Answers], Iterable[Any]]
+    """The Python values of some answers."""
+
+    json: Callable[[Answers], str]
+    """The JSON text of the field, with a `SLOT` for each value that differs between records."""
+
+
+@dataclass(frozen=True)
+class AnswerSchema:
+    """The shape of a query's answers.
+
+    A pair of vertices is an edge, so that it can be the input of another query; any other arity is a list. Vertices
+    have one type in a table: integers, or strings (then integers are written in decimal).
+    """
+
+    arity: int = 2
+    paths: bool = False
+    vertex: pa.DataType = STRINGS
+
+    @property
+    def fields(self) -> tuple[AnswerField, ...]:
+        subject = (SRC, TRG, LABEL) if self.arity == 2 else (ANSWER,)
+        return (*subject, TS, EXP, OP, *((PATH,) if self.paths else ()))
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([(field.name, field.arrow_type(self.vertex)) for field in self.fields])
+
+    @property
+    def has_integers(self) -> bool:
+        return bool(self.vertex == INTEGERS)
 
 
 def take_answers(answers: Answers, chosen: Array) -> Answers:
@@ -64,52 +113,54 @@ def take_answers(answers: Answers, chosen: Array) -> Answers:
         lengths = np.diff(path.offsets)
         edges = np.repeat(chosen, lengths)
         path = Paths(
-            np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
-            path.src.take(edges),
-            path.label.take(edges),
-            path.trg.take(edges),
-            path.given[chosen],
+            offsets=np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
+            src=path.src.take(edges),
+            label=path.label.take(edges),
+            trg=path.trg.take(edges),
+            given=path.given[chosen],
         )
-    return Answers(
-        answers.label,
-        tuple(text.take(chosen) for text in answers.vertices),
-        answers.ts[chosen],
-        answers.exp[chosen],
-        answers.op[chosen],
-        path,
+    return answers._replace(
+        vertices=tuple(text.take(chosen) for text in answers.vertices),
+        ts=answers.ts[chosen],
+        exp=answers.exp[chosen],
+        op=answers.op[chosen],
+        path=path,
     )
 
 
 def as_dicts(answers: Answers) -> Iterator[dict[str, Any]]:
-    """Each record as a dict of the fields of an answer; `path` only where paths were asked for."""
-    columns = [text.values() for text in answers.vertices]
-    ends = [None if exp == NO_EXPIRY else exp for exp in answers.exp.tolist()]
-    ops = ["+" if op > 0 else "-" for op in answers.op.tolist()]
-    rest = zip(answers.ts.tolist(), ends, ops, strict=True)
-    records: Iterator[dict[str, Any]]
-    if answers.is_edge:
-        label = answers.label
-        records = (
-            {"src": src, "trg": trg, "label": label, "ts": ts, "exp": exp, "op": op}
-            for src, trg, (ts, exp, op) in zip(*columns, rest, strict=True)
-        )
-    else:
-        records = (
-            {"answer": list(names), "ts": ts, "exp": exp, "op": op}
-            for *names, (ts, exp, op) in zip(*columns, rest, strict=True)
-        )
-    if answers.path is None:
-        return records
-    return (record | {"path": path} for record, path in zip(records, _path_lists(answers.path), strict=True))
+    """Each record as a dict of the fields of an answer; `path` only if paths were asked for."""
+    fields = answers.schema.fields
+    to_dicts = _dict_builder(tuple(field.name for field in fields))
+    return to_dicts(zip(*(field.values(answers) for field in fields), strict=True))
 
 
-def _path_lists(path: Paths) -> Iterator[list[list[str | int]] | None]:
-    edges = [
-        list(edge) for edge in zip(path.src.values(), path.label.values(), path.trg.values(), strict=True)
-    ]
-    bounds = path.offsets.tolist()
-    for row, given in enumerate(path.given.tolist()):
-        yield edges[bounds[row] : bounds[row + 1]] if given else None
+@cache
+def _dict_builder(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Iterator[dict[str, Any]]]:
+    """A function from rows of values to dicts with these keys.
+
+    It is generated, as `dataclasses` does it: a dict display takes half the time of `dict(zip(…))`.
+    """
+    items = ", ".join(f"{name!r}: {name}" for name in names)
+    builder: Callable[[Iterable[Any]], Iterator[dict[str, Any]]] = eval(
+        f"lambda rows: ({{{items}}} for {', '.join(names)} in rows)"
+    )
+    return builder
+
+
+def as_table(answers: Answers, *, vertex: pa.DataType | None = None) -> pa.Table:
+    """The records as a pyarrow Table.
+
+    A column has one type: unless `vertex` chooses it, vertices are int64 if all of them are integers, and strings
+    otherwise, with integers in decimal.
+    """
+    if vertex is None:
+        vertex = INTEGERS if answers.rows and all_integers(answers) else STRINGS
+    fields = answers.schema.fields
+    return pa.Table.from_arrays(
+        [field.column(answers, vertex) for field in fields],
+        schema=pa.schema([(field.name, field.arrow_type(vertex)) for field in fields]),
+    )
 
 
 def all_integers(answers: Answers) -> bool:
@@ -120,48 +171,11 @@ def all_integers(answers: Answers) -> bool:
     return all(bool(text.kind.all()) for text in texts)
 
 
-def answer_schema(arity: int, *, paths: bool, vertex: pa.DataType = STRINGS) -> pa.Schema:
-    """The columns of a table of answers, whose vertices are strings or integers throughout."""
-    if arity == 2:
-        fields = [pa.field("src", vertex), pa.field("trg", vertex), pa.field("label", STRINGS)]
-    else:
-        fields = [pa.field("answer", pa.large_list(vertex))]
-    fields += [pa.field("ts", INTEGERS), pa.field("exp", INTEGERS), pa.field("op", STRINGS)]
-    if paths:
-        edge = pa.struct([("src", vertex), ("label", STRINGS), ("trg", vertex)])
-        fields.append(pa.field("path", pa.large_list(edge)))
-    return pa.schema(fields)
-
-
-def as_table(answers: Answers, *, vertex: pa.DataType | None = None) -> pa.Table:
-    """The records as a pyarrow Table.
-
-    A table's column has one type: vertices are int64 where all of them are integers, and otherwise strings,
-    integers among them in decimal (or as `vertex` says).
-    """
-    if vertex is None:
-        vertex = INTEGERS if answers.rows and all_integers(answers) else STRINGS
-    if answers.is_edge:
-        columns = [as_column(text, vertex) for text in answers.vertices]
-        columns.append(pa.repeat(pa.scalar(answers.label, STRINGS), answers.rows))
-    else:
-        columns = [_answer_lists(answers, vertex)]
-    columns += [
-        pa.array(answers.ts, INTEGERS),
-        pa.array(answers.exp, INTEGERS, mask=answers.exp == NO_EXPIRY),
-        pa.array(["-", "+"], STRINGS).take(pa.array(answers.op > 0).cast(pa.int8())),
-    ]
-    if answers.path is not None:
-        columns.append(_path_column(answers.path, vertex))
-    schema = answer_schema(len(answers.vertices), paths=answers.path is not None, vertex=vertex)
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def as_column(text: Text, vertex: pa.DataType = STRINGS) -> pa.Array:
     """Names as an Arrow column of integers, or of strings with integers in decimal."""
     if vertex == INTEGERS:
         if not text.kind.all():
-            raise ArgumentError("a vertex of the answers is no integer")
+            raise ArgumentError("a vertex of the answers is not an integer")
         data, _ = text.packed()
         return pa.array(data.view("<i8"))
     if text.kind.any():
@@ -170,16 +184,38 @@ def as_column(text: Text, vertex: pa.DataType = STRINGS) -> pa.Array:
     return pa.LargeStringArray.from_buffers(text.rows, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
-def _answer_lists(answers: Answers, vertex: pa.DataType) -> pa.Array:
+def _vertex_field(name: str, position: int) -> AnswerField:
+    return AnswerField(
+        name=name,
+        arrow_type=lambda vertex: vertex,
+        column=lambda answers, vertex: as_column(answers.vertices[position], vertex),
+        values=lambda answers: answers.vertices[position].values(),
+        json=lambda answers: SLOT,
+    )
+
+
+def _vertex_lists(answers: Answers) -> Iterable[list[str | int]]:
+    if not answers.vertices:
+        return ([] for _ in range(answers.rows))
+    return map(list, zip(*(text.values() for text in answers.vertices), strict=True))
+
+
+def _vertex_list_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
     arity = len(answers.vertices)
-    # All first positions, then all second ones, read across.
-    across = np.arange(answers.rows * arity).reshape(arity, answers.rows).T.ravel()
-    values = as_column(concat_texts(answers.vertices).take(across), vertex)
+    # Row by row, from a concatenation position by position.
+    order = np.arange(answers.rows * arity).reshape(arity, answers.rows).T.ravel()
+    values = as_column(concat_texts(answers.vertices).take(order), vertex)
     offsets = np.arange(answers.rows + 1, dtype=np.int64) * arity
     return pa.LargeListArray.from_arrays(pa.array(offsets), values)
 
 
-def _path_column(path: Paths, vertex: pa.DataType) -> pa.Array:
+def _path_type(vertex: pa.DataType) -> pa.DataType:
+    return pa.large_list(pa.struct([("src", vertex), ("label", STRINGS), ("trg", vertex)]))
+
+
+def _path_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
+    path = answers.path
+    assert path is not None
     edge = pa.StructArray.from_arrays(
         [as_column(path.src, vertex), as_column(path.label), as_column(path.trg, vertex)],
         ["src", "label", "trg"],
@@ -187,3 +223,60 @@ def _path_column(path: Paths, vertex: pa.DataType) -> pa.Array:
     # A list that is missing has a missing offset; the last offset closes the last list.
     missing = np.append(~path.given, False)
     return pa.LargeListArray.from_arrays(pa.array(path.offsets, mask=missing), edge)
+
+
+def _path_lists(answers: Answers) -> Iterator[list[list[str | int]] | None]:
+    path = answers.path
+    assert path is not None
+    ends = zip(path.src.values(), path.label.values(), path.trg.values(), strict=True)
+    edges = [list(edge) for edge in ends]
+    bounds = path.offsets.tolist()
+    for row, given in enumerate(path.given.tolist()):
+        yield edges[bounds[row] : bounds[row + 1]] if given else None
+
+
+SRC, TRG = _vertex_field("src", 0), _vertex_field("trg", 1)
+LABEL = AnswerField(
+    name="label",
+    arrow_type=lambda vertex: STRINGS,
+    column=lambda answers, vertex: pa.repeat(pa.scalar(answers.label, STRINGS), answers.rows),
+    values=lambda answers: [answers.label] * answers.rows,
+    json=lambda answers: json.dumps(answers.label, ensure_ascii=False),
+)
+ANSWER = AnswerField(
+    name="answer",
+    arrow_type=lambda vertex: pa.large_list(vertex),
+    column=_vertex_list_column,
+    values=_vertex_lists,
+    json=lambda answers: "[" + ",".join(SLOT for _ in answers.vertices) + "]",
+)
+TS = AnswerField(
+    name="ts",
+    arrow_type=lambda vertex: INTEGERS,
+    column=lambda answers, vertex: pa.array(answers.ts, INTEGERS),
+    values=lambda answers: answers.ts.tolist(),
+    json=lambda answers: SLOT,
+)
+EXP = AnswerField(
+    name="exp",
+    arrow_type=lambda vertex: INTEGERS,
+    column=lambda answers, vertex: pa.array(answers.exp, INTEGERS, mask=answers.exp == NO_EXPIRY),
+    values=lambda answers: [None if exp == NO_EXPIRY else exp for exp in answers.exp.tolist()],
+    json=lambda answers: SLOT,
+)
+OP = AnswerField(
+    name="op",
+    arrow_type=lambda vertex: STRINGS,
+    column=lambda answers, vertex: pa.array(["-", "+"], STRINGS).take(
+        pa.array(answers.op > 0).cast(pa.int8())
+    ),
+    values=lambda answers: ["+" if op > 0 else "-" for op in answers.op.tolist()],
+    json=lambda answers: f'"{SLOT}"',
+)
+PATH = AnswerField(
+    name="path",
+    arrow_type=_path_type,
+    column=_path_column,
+    values=_path_lists,
+    json=lambda answers: f"[{SLOT}]",
+)

@@ -1,8 +1,8 @@
-"""Edges on their way in: columns of names, no Python object for an edge.
+"""Edges on their way in: columns of names, without a Python object per edge.
 
 A column of names is a `Text`: spans of one buffer of bytes. The raw bytes of a file are such a buffer, and
 so are Arrow's string and integer columns, hence reading and ordering move spans, not names. The buffer of a
-`Text` is never written to, and its array says so (which also spares the kernels a second compilation).
+`Text` is never written to, and its array is read-only (which also spares the kernels a second compilation).
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meander.kernels import parsing
+from meander.kernels.jit import Array as Array
 from meander.kernels.spans import gather_spans, index_spans, match_spans, wrapping
-
-Array = np.ndarray[Any, Any]
 
 INFINITY = 2**62
 """Later than every time; the frontier of a finished run."""
@@ -54,14 +53,14 @@ VERDICTS: dict[int, str] = {
     parsing.NOT_UTF8: Reason.NOT_UTF8,
     parsing.UNPARSABLE: Reason.UNPARSABLE,
 }
-"""The reason for each verdict that the parsing kernels can give on a row, other than that it is fine."""
+"""The reason for each verdict of the parsing kernels on a row that cannot be used."""
 
 
 class Reject(NamedTuple):
-    """An edge that cannot be used: its stream, the reason, its text, and where it is.
+    """An edge that cannot be used: its stream, the reason, its text, and its position.
 
-    `line` is the number of a line of the file `path`, counted from byte `start` on, or of a row where there are no
-    lines; 0 if it is not known.
+    `line` is the number of a line of the file `path`, counted from byte `start` on, or of a row of a table; 0 if it
+    is not known.
     """
 
     stream: str
@@ -78,7 +77,7 @@ class Reject(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where edges were read: the file, the byte from which its lines are counted, and the line (or row) of each."""
+    """The origin of edges: the file, the byte from which its lines are counted, and the line (or row) of each."""
 
     path: str
     start: int
@@ -101,7 +100,7 @@ class Text(NamedTuple):
         return int(self.start.size)
 
     def take(self, chosen: Any) -> Text:
-        """The rows that an index array, a mask or a slice chooses; the bytes stay where they are."""
+        """The rows that an index array, a mask or a slice selects; the bytes are not copied."""
         return Text(self.data, self.start[chosen], self.end[chosen], self.kind[chosen])
 
     def packed(self) -> tuple[Array, Array]:
@@ -110,11 +109,6 @@ class Text(NamedTuple):
         offsets = np.empty(self.rows + 1, np.int64)
         gather_spans(self.data, self.start, self.end, out, offsets)
         return out, offsets
-
-    def compact(self) -> Text:
-        """The same names in a buffer that holds nothing else."""
-        data, offsets = self.packed()
-        return Text(frozen(data), offsets[:-1], offsets[1:], self.kind)
 
     def values(self) -> list[str | int]:
         """The names as Python objects."""
@@ -131,9 +125,9 @@ class Text(NamedTuple):
 class Edges(NamedTuple):
     """n edges in order of arrival (or, after ingest, of time); `op` is +1, or -1 for a deletion.
 
-    `line` is each edge's own text, and `origin` where it was read, as far as known, until it is accepted. Tuples that
-    another stage has derived bring their expiry (`exp`): they hold in [ts, exp), or, with `op` -1, from ts on no
-    longer.
+    `line` is the text of each edge, and `origin` its position in the input, if known, until the edge is accepted.
+    Tuples that another stage has derived bring their expiry (`exp`): they hold in [ts, exp), or, with `op` -1, no
+    longer hold from ts on.
     """
 
     src: Text
@@ -150,21 +144,19 @@ class Edges(NamedTuple):
         return int(self.ts.size)
 
     def take(self, chosen: Any) -> Edges:
-        line = None if self.line is None else self.line.take(chosen)
-        exp = None if self.exp is None else self.exp[chosen]
         return Edges(
-            self.src.take(chosen),
-            self.label.take(chosen),
-            self.trg.take(chosen),
-            self.ts[chosen],
-            self.op[chosen],
-            line,
-            exp,
-            None if self.origin is None else self.origin.take(chosen),
+            src=self.src.take(chosen),
+            label=self.label.take(chosen),
+            trg=self.trg.take(chosen),
+            ts=self.ts[chosen],
+            op=self.op[chosen],
+            line=None if self.line is None else self.line.take(chosen),
+            exp=None if self.exp is None else self.exp[chosen],
+            origin=None if self.origin is None else self.origin.take(chosen),
         )
 
     def without_origin(self) -> Edges:
-        """The same edges; where they were read and their text are forgotten."""
+        """The same edges without their origin and their text."""
         return self._replace(line=None, origin=None)
 
 
@@ -177,14 +169,14 @@ def frozen(data: Array) -> Array:
 
 def as_text(values: Iterable[str | int]) -> Text:
     """The names of Python strings and integers (of 64 bits)."""
-    kept = list(values)
+    names = list(values)
     encoded = [
-        value.encode() if isinstance(value, str) else int(value).to_bytes(8, "little", signed=True)
-        for value in kept
+        name.encode() if isinstance(name, str) else int(name).to_bytes(8, "little", signed=True)
+        for name in names
     ]
-    offsets = np.zeros(len(kept) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(kept)), out=offsets[1:])
-    kind = np.fromiter((not isinstance(value, str) for value in kept), np.int8, len(kept))
+    offsets = np.zeros(len(names) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(names)), out=offsets[1:])
+    kind = np.fromiter((not isinstance(name, str) for name in names), np.int8, len(names))
     return Text(frozen(np.frombuffer(b"".join(encoded), np.uint8)), offsets[:-1], offsets[1:], kind)
 
 
@@ -201,13 +193,13 @@ def empty_text() -> Text:
 
 def nameless(rows: int) -> Text:
     """Empty names."""
-    nowhere = np.zeros(rows, np.int64)
-    return Text(frozen(np.empty(0, np.uint8)), nowhere, nowhere, np.zeros(rows, np.int8))
+    offsets = np.zeros(rows, np.int64)
+    return Text(frozen(np.empty(0, np.uint8)), offsets, offsets, np.zeros(rows, np.int8))
 
 
 def empty_edges() -> Edges:
     name = empty_text()
-    return Edges(name, name, name, np.empty(0, np.int64), np.empty(0, np.int8))
+    return Edges(src=name, label=name, trg=name, ts=np.empty(0, np.int64), op=np.empty(0, np.int8))
 
 
 def concat_texts(parts: Sequence[Text]) -> Text:
@@ -230,7 +222,7 @@ def concat_texts(parts: Sequence[Text]) -> Text:
 
 
 def concat_edges(parts: Sequence[Edges]) -> Edges:
-    """The edges of all parts, in order; `line` and `exp` are kept where all have them, `origin` is not."""
+    """The edges of all parts, in order; `line` and `exp` are there if all parts have them, `origin` is not."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -238,18 +230,18 @@ def concat_edges(parts: Sequence[Edges]) -> Edges:
     lines = [part.line for part in parts if part.line is not None]
     expiries = [part.exp for part in parts if part.exp is not None]
     return Edges(
-        concat_texts([part.src for part in parts]),
-        concat_texts([part.label for part in parts]),
-        concat_texts([part.trg for part in parts]),
-        np.concatenate([part.ts for part in parts]),
-        np.concatenate([part.op for part in parts]),
-        concat_texts(lines) if len(lines) == len(parts) else None,
-        np.concatenate(expiries) if len(expiries) == len(parts) else None,
+        src=concat_texts([part.src for part in parts]),
+        label=concat_texts([part.label for part in parts]),
+        trg=concat_texts([part.trg for part in parts]),
+        ts=np.concatenate([part.ts for part in parts]),
+        op=np.concatenate([part.op for part in parts]),
+        line=concat_texts(lines) if len(lines) == len(parts) else None,
+        exp=np.concatenate(expiries) if len(expiries) == len(parts) else None,
     )
 
 
 def by_time(edges: Edges) -> Edges:
-    """The edges by time, those of equal time in the order in which they stand."""
+    """The edges sorted by time; edges of equal time keep their order."""
     ts = edges.ts
     if (ts[1:] >= ts[:-1]).all():
         return edges
@@ -257,9 +249,9 @@ def by_time(edges: Edges) -> Edges:
 
 
 def match_labels(label: Text, wanted: Sequence[bytes]) -> Array:
-    """For each label its place in `wanted` as int16, or -1 for one that nobody asks for."""
+    """For each label its index in `wanted` as int16, or -1 if it is not there."""
     out = np.empty(label.rows, np.int16)
-    offsets = np.cumsum([0] + [len(one) for one in wanted])
+    offsets = np.cumsum([0] + [len(name) for name in wanted])
     known = np.frombuffer(b"".join(wanted), np.uint8)
     slots = np.zeros(1 << (2 * len(wanted) + 1).bit_length(), np.int64)
     with wrapping():
@@ -277,12 +269,12 @@ def reject_edge(edges: Edges, row: int, stream: str, reason: str) -> Reject:
 
 
 def edge_line(edges: Edges, row: int) -> str:
-    """What the edge said: its own text, or else the line that a .tsv file would hold for it."""
+    """The text of an edge: as it was read, or else the line that a .tsv file would hold for it."""
     if edges.line is not None:
         line = edges.line
         return shown(line.data[line.start[row] : line.end[row]].tobytes())
-    one = edges.take(slice(row, row + 1))
-    fields = [str(name.values()[0]) for name in (one.src, one.label, one.trg)]
+    edge = edges.take(slice(row, row + 1))
+    fields = [str(name.values()[0]) for name in (edge.src, edge.label, edge.trg)]
     fields.append(str(int(edges.ts[row])))
     if edges.op[row] < 0:
         fields.append("-")
@@ -290,5 +282,5 @@ def edge_line(edges: Edges, row: int) -> str:
 
 
 def shown(raw: bytes) -> str:
-    """Bytes as text that any output can hold: what is not UTF-8 is shown as \\xNN."""
+    """Bytes as text that any output can hold: bytes that are not UTF-8 become \\xNN."""
     return raw.decode("utf-8", errors="backslashreplace")

@@ -1,24 +1,24 @@
-"""Ingest: edges of one or more streams, put into the order of time.
+"""Ingest: edges of one or more streams, put into order of event time.
 
 Each stream has a clock, the greatest time seen on it minus the lateness that is allowed; an edge behind its
-stream's clock is too late. The frontier is the least clock of the open streams, and everything up to it is
-released: sorted by time, edges of equal time in order of arrival. Whether an edge is too late depends on the
-edges before it alone, not on how the stream was cut into chunks.
+stream's clock is too late. The frontier (watermark) is the least clock of the open streams, and everything up to it
+is released: sorted by time, edges of equal time in order of arrival. Whether an edge is too late depends on the
+edges before it alone, not on how the stream was divided into chunks.
 
 With `max_jump` an edge further ahead than that of its stream's greatest time so far is rejected, and does not count
 for the greatest time; the first edge of a stream is never too far ahead. Without it, a jump of more than a thousand
-windows is reported, once for each stream: every edge that belongs before it will be too late.
+windows is reported, once per stream: every edge that belongs before it will be too late.
 
-What is held back is a list of runs, each sorted by time, in order of arrival. A release takes the front of every
+Waiting edges are a list of runs, each sorted by time, in order of arrival. A release takes the front of every
 run and merges these; so an edge is copied when it is released, not while it waits. A chunk that arrives in
-order, with no lateness allowed, goes through as it came.
+order, with no lateness allowed, passes through without a copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ from meander.dataflow.edges import (
 )
 from meander.errors import ArgumentError, StateError
 from meander.kernels.clocks import advance_clock
-
-Array = np.ndarray[Any, Any]
+from meander.kernels.jit import Array
 
 NOTHING_SEEN = -1
 
@@ -63,7 +62,7 @@ class Stream:
 
 
 class Ingest:
-    """Takes edges as they arrive, hands them out in order, and says which came too late."""
+    """Receives edges as they arrive, and releases them in order; rejects those that are too late."""
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class Ingest:
         """`windows` has the longest window of each stream, for jumps to be reported."""
         if lateness < 0:
             raise ArgumentError(
-                f"a lateness of {lateness} is negative\nhint: --lateness is a duration, such as 5m"
+                f"a lateness of {lateness} is negative", hint="--lateness is a duration, such as 5m"
             )
         self.lateness = lateness
         self.max_jump = max_jump
@@ -96,7 +95,7 @@ class Ingest:
         return sum(run.rows for stream in self.streams.values() for run in stream.runs)
 
     def push(self, name: str, edges: Edges) -> list[Reject]:
-        """Take edges of a stream in order of arrival; those that are too late, or jump ahead, come back."""
+        """Add edges of a stream in order of arrival; returns those that are too late or jump ahead."""
         stream = self._stream(name)
         if edges.rows == 0:
             return []
@@ -138,7 +137,7 @@ class Ingest:
         return jumps
 
     def _look_for_jump(self, name: str, edges: Edges, reached: Array) -> None:
-        """Note the first jump of more than a thousand windows; further ones of the stream are not looked for."""
+        """Note the first jump of more than a thousand windows; later jumps of the stream are not reported."""
         if name not in self.suspicious:
             return
         before = np.concatenate([[self.streams[name].greatest], reached[:-1]])
@@ -154,7 +153,7 @@ class Ingest:
         self._stream(name).is_open = False
 
     def open(self, name: str) -> None:
-        """A silent stream speaks again: time waits for it from now on."""
+        """A silent stream has edges again: the frontier waits for it from now on."""
         self._stream(name).is_open = True
 
     def release(self) -> tuple[dict[str, Edges], int | None]:
@@ -167,13 +166,13 @@ class Ingest:
             self.frontier = max(self.frontier, reached)
         released = {}
         for name, stream in self.streams.items():
-            ready, stream.runs = _cut(stream.runs, self.frontier)
+            ready, stream.runs = _split_runs(stream.runs, self.frontier)
             if ready:
                 released[name] = by_time(concat_edges(ready))
         return released, None if self.frontier < 0 else self.frontier
 
     def _reached(self) -> int | None:
-        """The least clock of the open streams; None where one of them has not said anything."""
+        """The least clock of the open streams; None if one of them has had no edge."""
         waiting = [stream.greatest for stream in self.streams.values() if stream.is_open]
         if not waiting:
             return INFINITY
@@ -182,7 +181,7 @@ class Ingest:
     def _stream(self, name: str) -> Stream:
         if name not in self.streams:
             raise ArgumentError(
-                f"there is no stream {name}\nhint: the query's streams are " + ", ".join(self.streams)
+                f"there is no stream {name}", hint="the query's streams are " + ", ".join(self.streams)
             )
         return self.streams[name]
 
@@ -194,48 +193,53 @@ class Ingest:
             "open": np.array([stream.is_open for stream in streams], np.bool_),
             "frontier": np.array([self.frontier], np.int64),
         }
-        for place, stream in enumerate(streams):
+        for number, stream in enumerate(streams):
             edges = by_time(concat_edges(stream.runs)) if stream.runs else empty_edges()
-            arrays |= {f"{place}.ts": edges.ts.copy(), f"{place}.op": edges.op.copy()}
+            arrays |= {f"{number}.ts": edges.ts.copy(), f"{number}.op": edges.op.copy()}
             for column, text in zip(("src", "label", "trg"), edges[:3], strict=True):
                 data, offsets = text.packed()
                 arrays |= {
-                    f"{place}.{column}.data": data,
-                    f"{place}.{column}.offsets": offsets,
-                    f"{place}.{column}.kind": text.kind.copy(),
+                    f"{number}.{column}.data": data,
+                    f"{number}.{column}.offsets": offsets,
+                    f"{number}.{column}.kind": text.kind.copy(),
                 }
         return arrays
 
     def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Take up a snapshot of an ingest of the same streams."""
+        """Restore a snapshot of an ingest of the same streams."""
         if "greatest" not in arrays or arrays["greatest"].size != len(self.streams):
             raise StateError("the snapshot of the ingest is of other streams than this query's")
         self.frontier = int(arrays["frontier"][0])
-        for place, stream in enumerate(self.streams.values()):
-            stream.greatest = int(arrays["greatest"][place])
-            stream.is_open = bool(arrays["open"][place])
+        for number, stream in enumerate(self.streams.values()):
+            stream.greatest = int(arrays["greatest"][number])
+            stream.is_open = bool(arrays["open"][number])
             names = []
             for column in ("src", "label", "trg"):
                 data, offsets, kind = (
-                    np.array(arrays[f"{place}.{column}.{part}"]) for part in ("data", "offsets", "kind")
+                    np.array(arrays[f"{number}.{column}.{part}"]) for part in ("data", "offsets", "kind")
                 )
                 names.append(Text(frozen(data), offsets[:-1], offsets[1:], kind))
+            src, label, trg = names
             edges = Edges(
-                names[0], names[1], names[2], np.array(arrays[f"{place}.ts"]), np.array(arrays[f"{place}.op"])
+                src=src,
+                label=label,
+                trg=trg,
+                ts=np.array(arrays[f"{number}.ts"]),
+                op=np.array(arrays[f"{number}.op"]),
             )
             stream.runs = [edges] if edges.rows else []
 
 
-def _cut(runs: list[Edges], frontier: int) -> tuple[list[Edges], list[Edges]]:
-    """What of the runs is released, and what waits on."""
+def _split_runs(runs: list[Edges], frontier: int) -> tuple[list[Edges], list[Edges]]:
+    """The part of the runs up to the frontier, and the part that waits."""
     ready: list[Edges] = []
     waiting: list[Edges] = []
     for run in runs:
-        place = int(np.searchsorted(run.ts, frontier, side="right"))
-        if place:
-            ready.append(run if place == run.rows else run.take(slice(None, place)))
-        if place < run.rows:
-            waiting.append(run if place == 0 else run.take(slice(place, None)))
+        count = int(np.searchsorted(run.ts, frontier, side="right"))
+        if count:
+            ready.append(run if count == run.rows else run.take(slice(None, count)))
+        if count < run.rows:
+            waiting.append(run if count == 0 else run.take(slice(count, None)))
         # Runs of like size are merged, so that many small chunks leave few runs, and no edge is moved often.
         while len(waiting) > 1 and waiting[-2].rows < 2 * waiting[-1].rows:
             waiting[-2:] = [by_time(concat_edges(waiting[-2:]))]

@@ -1,4 +1,4 @@
-"""Edges out of Arrow tables and out of Python tuples, with a reject for each row that cannot be used.
+"""Edges from Arrow tables and from Python tuples, with a reject for each row that cannot be used.
 
 Arrow's string and integer columns become `Text` without a copy of their bytes. A column of an impossible type
 (a vertex that is a float) is an error of the whole table; a value that cannot be used is a reject of its row.
@@ -29,12 +29,25 @@ from meander.dataflow.edges import (
     shown,
 )
 from meander.errors import InputError
+from meander.kernels.jit import Array
 from meander.kernels.parsing import BAD_OP, BAD_VERTEX, FINE, MISSING, NEGATIVE, OUT_OF_RANGE, judge_names
 
-Array = np.ndarray[Any, Any]
 Chunk = tuple[Edges, list[Reject]]
+"""Some edges in order of arrival, and the rejects met among them."""
 
-NEEDED = ("src", "label", "trg", "ts")
+STRING_TYPE, INTEGER_TYPE, TIMESTAMP_TYPE, NULL_TYPE = "string", "integer", "timestamp", "null"
+
+FIELD_TYPES = {
+    "src": (STRING_TYPE, INTEGER_TYPE),
+    "label": (STRING_TYPE,),
+    "trg": (STRING_TYPE, INTEGER_TYPE),
+    "ts": (INTEGER_TYPE, TIMESTAMP_TYPE),
+    "op": (STRING_TYPE,),
+}
+"""The fields of an edge, and the types that a column of each may have."""
+
+EDGE_FIELDS = tuple(FIELD_TYPES)
+REQUIRED_FIELDS = EDGE_FIELDS[:4]
 
 
 def from_table(
@@ -45,7 +58,7 @@ def from_table(
     time_unit: str = "s",
     where: str = "the table",
 ) -> Iterator[Chunk]:
-    """The edges of a table with columns src, label, trg, ts and perhaps op, in chunks."""
+    """The edges of a table with columns src, label, trg, ts and optionally op, in chunks."""
     first = 1
     for batch in table.to_batches(max_chunksize=batch_rows):
         yield from_arrow(batch, stream=stream, time_unit=time_unit, where=where, first=first)
@@ -66,7 +79,7 @@ def from_arrow(
     `first` is the number of the batch's first row in its table or in the file `path`, if it is known.
     """
     check_columns(batch.schema, where)
-    columns = {name: _decoded(batch.column(name)) for name in (*NEEDED, "op") if name in batch.schema.names}
+    columns = {name: _decoded(batch.column(name)) for name in EDGE_FIELDS if name in batch.schema.names}
     verdict = np.zeros(batch.num_rows, np.int8)
     for column in columns.values():
         if column.null_count:
@@ -84,7 +97,8 @@ def from_arrow(
     origin = None
     if first is not None:
         origin = Origin(path, 0, np.arange(first, first + batch.num_rows, dtype=np.int64))
-    edges = Edges(names[0], names[1], names[2], ts, op, origin=origin)
+    src, label, trg = names
+    edges = Edges(src=src, label=label, trg=trg, ts=ts, op=op, origin=origin)
     if not verdict.any():
         return edges, []
     rejects = [
@@ -101,35 +115,40 @@ def from_arrow(
 
 
 def check_columns(schema: pa.Schema, where: str) -> None:
-    """Raise an error that names the column which is not there or has a type that cannot be used."""
-    for name in NEEDED:
+    """Raise an error that names the column that is missing or has a type that cannot be used."""
+    for name in REQUIRED_FIELDS:
         if name not in schema.names:
             raise InputError(
-                f"{where} has no column {name}: it has " + (", ".join(schema.names) or "none") + "\n"
-                "hint: the columns of edges are src, label, trg, ts and perhaps op"
+                f"{where} has no column {name}: it has " + (", ".join(schema.names) or "none"),
+                hint="the columns of edges are src, label, trg, ts and perhaps op",
             )
-    for name in (*NEEDED, "op"):
+    for name in EDGE_FIELDS:
         if name not in schema.names:
             continue
         if schema.names.count(name) > 1:
             raise InputError(f"{where} has more than one column {name}")
         kind = schema.field(name).type
-        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-        is_string = pa.types.is_string(plain) or pa.types.is_large_string(plain) or plain == pa.string_view()
-        allowed = {
-            "src": is_string or pa.types.is_integer(plain),
-            "trg": is_string or pa.types.is_integer(plain),
-            "ts": pa.types.is_integer(plain) or pa.types.is_timestamp(plain),
-        }.get(name, is_string)
-        if not allowed and not pa.types.is_null(plain):
-            wanted = {
-                "src": "strings or integers",
-                "trg": "strings or integers",
-                "ts": "integers or timestamps",
-            }
-            raise InputError(
-                f"the column {name} of {where} has type {kind}, not " + wanted.get(name, "strings")
-            )
+        check_field_type(name, arrow_category(kind), f"the column {name} of {where}", str(kind))
+
+
+def check_field_type(field: str, category: str, column: str, shown_type: str) -> None:
+    """Refuse a column whose type cannot hold this field of an edge; an empty column of nulls can."""
+    accepted = FIELD_TYPES[field]
+    if category not in (*accepted, NULL_TYPE):
+        wanted = " or ".join(f"{kind}s" for kind in accepted)
+        raise InputError(f"{column} has type {shown_type}, not {wanted}")
+
+
+def arrow_category(kind: pa.DataType) -> str:
+    """Which of the types of `FIELD_TYPES` an Arrow type is; "" for any other."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_string(plain) or pa.types.is_large_string(plain) or plain == pa.string_view():
+        return STRING_TYPE
+    if pa.types.is_integer(plain):
+        return INTEGER_TYPE
+    if pa.types.is_timestamp(plain):
+        return TIMESTAMP_TYPE
+    return NULL_TYPE if pa.types.is_null(plain) else ""
 
 
 def _decoded(column: pa.Array) -> pa.Array:
@@ -142,7 +161,7 @@ def _decoded(column: pa.Array) -> pa.Array:
 
 
 def _mark(verdict: Array, chosen: Array, value: int) -> None:
-    """Give the verdict where there is none yet: the first thing wrong is the reason."""
+    """Set the verdict of chosen rows that have none yet: the first fault is the reason."""
     verdict[chosen & (verdict == FINE)] = value
 
 
@@ -223,14 +242,14 @@ def from_tuples(rows: Iterable[Any], *, stream: str = "", batch_rows: int = 6553
 
 
 def edges_of(rows: Sequence[Sequence[Any]]) -> Edges:
-    """The edges of rows in which `judge_row` finds nothing wrong."""
+    """The edges of rows that `judge_row` accepts."""
     count = len(rows)
     return Edges(
-        as_text(row[0] for row in rows),
-        as_text(row[1] for row in rows),
-        as_text(row[2] for row in rows),
-        np.fromiter((row[3] for row in rows), np.int64, count),
-        np.fromiter((-1 if len(row) == 5 and row[4] == "-" else 1 for row in rows), np.int8, count),
+        src=as_text(row[0] for row in rows),
+        label=as_text(row[1] for row in rows),
+        trg=as_text(row[2] for row in rows),
+        ts=np.fromiter((row[3] for row in rows), np.int64, count),
+        op=np.fromiter((-1 if len(row) == 5 and row[4] == "-" else 1 for row in rows), np.int8, count),
     )
 
 
@@ -265,7 +284,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_encodable(name: str) -> bool:
-    """Half of a surrogate pair is a Python character, but no text."""
+    """Half of a surrogate pair is a Python character, but cannot be encoded."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What became of a run's input: how much was used, how much was not, and the first example of each reason.
+"""Counts of a run's input: how much was used, how much was not, and the first example of each reason.
 
 Both runners keep a `Tally`, and both end with the same `summary` of it.
 """
@@ -12,16 +12,17 @@ from pathlib import Path
 
 from meander.dataflow.edges import Reason, Reject
 from meander.dataflow.ingest import SUSPICIOUS_WINDOWS, Jump
+from meander.dataflow.sources.registry import ENDINGS, file_format
 from meander.dataflow.state import format_bytes
 from meander.errors import InputError
 from meander.syntax.durations import about_duration
 
 READABLE = (Reason.TOO_LATE, Reason.JUMPS_AHEAD)
-"""The reasons for which an edge that could be read is not used."""
+"""The reasons why an edge that could be read is not used."""
 
 WIDEST_TEXT = 120
 FARTHEST_START = 1 << 30
-"""Lines before a byte further into a file than this are not counted for a message."""
+"""For a message, lines are not counted up to a byte further into a file than this."""
 
 TIMES = "times are integers, zero or more, in the unit that --time-unit names"
 HINTS = {
@@ -35,11 +36,6 @@ HINTS = {
     Reason.BAD_VERTEX: "a vertex is a string or a 64-bit integer",
     Reason.BAD_LABEL: "a label is a string",
     Reason.NOT_UTF8: "text has to be UTF-8",
-}
-ROWS = {
-    ".tsv": "a line of a .tsv file is src, label, trg, ts and perhaps op, with a tab between",
-    ".csv": "a line of a .csv file has a field for each column of the header, with a comma between",
-    ".jsonl": 'a line of a .jsonl file is an object such as {"src": "a", "label": "knows", "trg": "b", "ts": 1}',
 }
 
 
@@ -58,7 +54,7 @@ class Tally:
 
     @property
     def rejected(self) -> int:
-        """Rows that could not be used for another reason than that they were late."""
+        """Rows that were not used for another reason than lateness."""
         return sum(self.reasons.values()) - self.late
 
     @property
@@ -71,11 +67,11 @@ class Tally:
         return self.rows - sum(self.reasons.values())
 
     def add_rejects(self, rejects: Sequence[Reject]) -> None:
-        for reason, count in Counter(one.reason for one in rejects).items():
-            self.add_reason(next(one for one in rejects if one.reason == reason), count)
+        for reason, count in Counter(reject.reason for reject in rejects).items():
+            self.add_reason(next(reject for reject in rejects if reject.reason == reason), count)
 
     def add_reason(self, first: Reject, count: int) -> None:
-        """Count rejects of one reason, of which the first is given."""
+        """Count rejects of one reason; `first` is the first of them."""
         self.reasons[first.reason] = self.reasons.get(first.reason, 0) + count
         self.examples.setdefault(first.reason, first)
 
@@ -89,13 +85,13 @@ class Tally:
 def summary(
     tally: Tally, seconds: float, state_bytes: int, *, resumed: bool = False, rejects_kept: bool = False
 ) -> list[str]:
-    """The lines with which a run ends: the first example of each reason and what helps, then the figures."""
+    """The last lines of a run: the first example of each reason with a hint, then the figures."""
     lines = []
     for reason, first in tally.examples.items():
         count = tally.reasons[reason]
         which = "the first in " if count > 1 else "in "
         noun = counted(count, "edge" if reason in READABLE else "row")
-        lines.append(f"{reason}: {noun}, {which}{place_of(first)}: {printable(first.text)}")
+        lines.append(f"{reason}: {noun}, {which}{position_of(first)}: {printable(first.text)}")
         hint = hint_for(first)
         lines += [f"hint: {hint}"] if hint else []
     if tally.examples and not rejects_kept:
@@ -118,7 +114,7 @@ def jump_message(jump: Jump, unit: str) -> str:
     return (
         f"the time of stream {jump.edge.stream} jumps from {jump.before} to {jump.ts}, "
         f"{about_duration(jump.ts - jump.before, unit)} and more than {SUSPICIOUS_WINDOWS:,} windows ahead, in "
-        f"{place_of(jump.edge)}: {printable(jump.edge.text)}\n"
+        f"{position_of(jump.edge)}: {printable(jump.edge.text)}\n"
         "hint: edges of earlier times are too late from here on; --max-jump DUR rejects an edge that is further ahead"
     )
 
@@ -129,15 +125,17 @@ def counted(number: int, noun: str) -> str:
 
 
 def hint_for(reject: Reject) -> str:
-    """What helps against rejects such as this one."""
+    """How to avoid rejects such as this one."""
     if reject.reason not in (Reason.MISSING, Reason.UNPARSABLE):
         return HINTS.get(reject.reason, "")
-    ending = Path(reject.path.removesuffix(".gz")).suffix
-    return ROWS.get(ending, "an edge has src, label, trg, ts and perhaps op")
+    path = Path(reject.path)
+    if path.name.endswith(ENDINGS):
+        return file_format(path).row_hint
+    return "an edge has src, label, trg, ts and perhaps op"
 
 
-def place_of(reject: Reject) -> str:
-    """Where the row is, as exactly as it is known."""
+def position_of(reject: Reject) -> str:
+    """The position of a row in the input, as exactly as it is known."""
     if not reject.line:
         return f"stream {reject.stream}"
     if not reject.path:
@@ -151,7 +149,7 @@ def place_of(reject: Reject) -> str:
 
 
 def lines_before(path: str, start: int) -> int | None:
-    """How many lines of a file end before a byte; None if it is not worth counting, or the file is gone."""
+    """The number of lines of a file that end before a byte; None if that is too far, or the file is gone."""
     if start > FARTHEST_START:
         return None
     lines = 0
@@ -168,8 +166,9 @@ def lines_before(path: str, start: int) -> int | None:
 
 
 def printable(text: str) -> str:
-    """The text on one line: tabs and the like as escapes, and its end left out where it is long."""
+    """The text on one line: control characters as escapes, and cut off if it is long."""
     shown = text if len(text) <= WIDEST_TEXT else text[:WIDEST_TEXT] + "…"
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in shown
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in shown
     )

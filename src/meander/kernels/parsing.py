@@ -1,11 +1,11 @@
 """Lines of text to edges: spans of the raw bytes, times as integers, and a verdict on each row.
 
 A row is a line, in every text format, so a bad row can never swallow the ones after it. One kernel for each
-format splits a block of text into fields, stops where the text or the output ends, and says where to go on;
-another judges all rows. The byte after the text must be a newline: it ends every search, so that none has to
-look for the end of the text. What cannot stand in the text as it is (a CSV field with doubled quotes) is written
-to the tail, the free part of the buffer behind the text, so that spans of one buffer do for all, and a reject can
-show its line as it was.
+format splits a block of text into fields, stops at the end of the text or of the output, and returns the offset at
+which to continue; another kernel judges all rows. The byte after the text must be a newline: it ends every search, so
+that none has to test for the end of the text. A value that differs from its bytes in the text (a CSV field with
+doubled quotes) is written to the tail, the free part of the buffer behind the text, so that all spans are of one
+buffer, and a reject can show its line unchanged.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meander.kernels.jit import kernel
+from meander.kernels.jit import Array, kernel
 
-Array = np.ndarray[Any, Any]
+SRC, LABEL, TRG, TIME, OP, LINE = range(6)
+"""Rows of `start`, `end` and `kind`: the fields in the order of a .tsv file, and the whole line."""
 
-SRC, LABEL, TRG, LINE, TIME, OP = 0, 1, 2, 3, 4, 5
-"""Rows of `start` and `end`: the three names, the whole line, and the fields of time and operation."""
+SPANS = 6
+ABSENT = -1
+"""The start of an operation that is not given; the span row of a column that is not used."""
 
 FINE, MISSING, NOT_INTEGER, NEGATIVE, OUT_OF_RANGE, BAD_OP, BAD_VERTEX, BAD_LABEL, NOT_UTF8 = range(9)
 UNPARSABLE, UNDECIDED = 9, 10
-"""Verdicts on a row; one that is undecided is for the caller to judge."""
+"""Verdicts on a row; the caller has to judge a row that is undecided."""
 
 MAX_TIME = 2**61 - 1
 TENTH = MAX_TIME // 10
@@ -32,7 +34,7 @@ TAB, NEWLINE, RETURN, QUOTE, COMMA, PLUS, MINUS, ZERO, NINE = 9, 10, 13, 34, 44,
 
 
 class Rows(NamedTuple):
-    """Room for the rows of one chunk."""
+    """Buffers for the rows of one chunk."""
 
     start: Array
     end: Array
@@ -44,9 +46,9 @@ class Rows(NamedTuple):
 
 def make_rows(room: int) -> Rows:
     return Rows(
-        start=np.empty((6, room), np.int64),
-        end=np.empty((6, room), np.int64),
-        kind=np.zeros((4, room), np.int8),
+        start=np.empty((SPANS, room), np.int64),
+        end=np.empty((SPANS, room), np.int64),
+        kind=np.zeros((SPANS, room), np.int8),
         ts=np.empty(room, np.int64),
         op=np.ones(room, np.int8),
         verdict=np.zeros(room, np.int8),
@@ -90,7 +92,7 @@ def is_utf8(data: Array, start: int, end: int) -> bool:
 
 @kernel
 def parse_time(data: Array, start: int, end: int) -> tuple[Any, int]:
-    """The time that the digits say, and a verdict on it."""
+    """The time as an integer, and a verdict on it."""
     at = start
     negative = at < end and data[at] == MINUS
     if negative:
@@ -119,7 +121,7 @@ def parse_time(data: Array, start: int, end: int) -> tuple[Any, int]:
 def judge_rows(data: Array, count: int, beyond_ascii: bool, rows: Rows) -> None:
     """Read time and operation of the rows that could be split, and give the verdict on each.
 
-    A row whose operation starts at -1 has none, and is an insertion.
+    A row whose operation is `ABSENT` is an insertion.
     """
     start = rows.start
     end = rows.end
@@ -149,7 +151,7 @@ def judge_rows(data: Array, count: int, beyond_ascii: bool, rows: Rows) -> None:
 
 @kernel
 def end_of_row(data: Array, begin: int, newline: int) -> int:
-    """The end of the row whose line ends at `newline`: a carriage return there is no part of it."""
+    """The end of the row whose line ends at `newline`, without a carriage return before it."""
     if newline > begin and data[newline - 1] == RETURN:
         return newline - 1
     return newline
@@ -157,26 +159,26 @@ def end_of_row(data: Array, begin: int, newline: int) -> int:
 
 @kernel
 def split_tsv(data: Array, at: int, size: int, final: bool, rows: Rows) -> tuple[int, int]:
-    """Rows of `src TAB label TAB trg TAB ts [TAB op]` from `at` on; returns where to go on and how many rows.
+    """Rows of `src TAB label TAB trg TAB ts [TAB op]`.
 
-    The last line needs no newline where the text is `final`, and is otherwise left for the next call.
+    Returns the offset at which to continue, and the number of rows.
+    The last line needs no newline if the text is `final`, and is left for the next call otherwise.
     """
     start = rows.start
     end = rows.end
     row = 0
     while at < size and row < rows.ts.size:
         begin = at
-        field = 0
+        field = SRC
         start[SRC, row] = at
-        start[OP, row] = -1
+        start[OP, row] = ABSENT
         while True:
             while data[at] > RETURN:
                 at += 1
             if data[at] == TAB:
-                # Fields 3 and 4 are time and operation, which stand one row further down.
-                if field < 4:
-                    end[field if field < 3 else field + 1, row] = at
-                    start[field + 1 if field < 2 else field + 2, row] = at + 1
+                if field < OP:
+                    end[field, row] = at
+                    start[field + 1, row] = at + 1
                 field += 1
             elif data[at] == NEWLINE:
                 break
@@ -189,12 +191,12 @@ def split_tsv(data: Array, at: int, size: int, final: bool, rows: Rows) -> tuple
             continue
         start[LINE, row] = begin
         end[LINE, row] = stop
-        if field < 3:
+        if field < TIME:
             rows.verdict[row] = MISSING
-        elif field > 4:
+        elif field > OP:
             rows.verdict[row] = UNPARSABLE
         else:
-            end[field + 1, row] = stop
+            end[field, row] = stop
             rows.verdict[row] = FINE
         row += 1
     return min(at, size), row
@@ -204,7 +206,7 @@ def split_tsv(data: Array, at: int, size: int, final: bool, rows: Rows) -> tuple
 def read_quoted(data: Array, at: int, stop: int, tail: int) -> tuple[int, int, int]:
     """The end of a quoted field whose text begins at `at`, and how many quotes in it are doubled.
 
-    Returns the place of the closing quote (-1 if there is none), that count, and where `tail` ends then: a
+    Returns the offset of the closing quote (-1 if there is none), that count, and the new end of the tail: a
     field with doubled quotes is written there with single ones.
     """
     doubled = 0
@@ -229,12 +231,12 @@ def read_quoted(data: Array, at: int, stop: int, tail: int) -> tuple[int, int, i
 
 @kernel
 def split_csv(
-    data: Array, at: int, size: int, final: bool, tail: int, places: Array, rows: Rows
+    data: Array, at: int, size: int, final: bool, tail: int, span_rows: Array, rows: Rows
 ) -> tuple[int, int, int]:
-    """Rows of comma-separated fields; `places` has for each field its row of `start`, or -1 if it is not wanted.
+    """Rows of comma-separated fields; `span_rows` has for each field its row of `start`, or `ABSENT`.
 
-    Returns where to go on, how many rows there are, and where the tail ends. A field in quotes may hold commas
-    and doubled quotes, not newlines.
+    Returns the offset at which to continue, the number of rows, and the end of the tail. A field in quotes may hold
+    commas and doubled quotes, not newlines.
     """
     row = 0
     while at < size and row < rows.ts.size:
@@ -249,7 +251,7 @@ def split_csv(
             continue
         rows.start[LINE, row] = begin
         rows.end[LINE, row] = stop
-        rows.start[OP, row] = -1
+        rows.start[OP, row] = ABSENT
         here = begin
         field = 0
         broken = False
@@ -268,16 +270,16 @@ def split_csv(
                 while here < stop and data[here] != COMMA:
                     here += 1
                 end = here
-            if field < places.size and places[field] >= 0:
-                rows.start[places[field], row] = start
-                rows.end[places[field], row] = end
+            if field < span_rows.size and span_rows[field] != ABSENT:
+                rows.start[span_rows[field], row] = start
+                rows.end[span_rows[field], row] = end
             field += 1
             if here >= stop:
                 break
             here += 1
-        if broken or field > places.size:
+        if broken or field > span_rows.size:
             rows.verdict[row] = UNPARSABLE
-        elif field < places.size:
+        elif field < span_rows.size:
             rows.verdict[row] = MISSING
         else:
             rows.verdict[row] = FINE
@@ -287,10 +289,10 @@ def split_csv(
 
 @kernel
 def number_lines(data: Array, at: int, end: int, count: int, line: int, rows: Rows, number: Array) -> int:
-    """The number of the line of each of the rows found between `at` and `end`; returns that of the last line.
+    """Number the lines of the rows between `at` and `end`; returns the number of the last line.
 
-    `line` is the number of the last line before `at`. Only what stands between rows is looked at: the newline after
-    each, and empty lines.
+    `line` is the number of the last line before `at`. Only the bytes between rows are read: the newline after each
+    row, and empty lines.
     """
     for row in range(count):
         while at < rows.start[LINE, row]:
@@ -308,7 +310,7 @@ def number_lines(data: Array, at: int, end: int, count: int, line: int, rows: Ro
 
 @kernel
 def judge_names(data: Array, start: Array, end: Array, kind: Array, verdict: Array) -> None:
-    """Names that did not come from lines: an empty one is missing, and strings must be UTF-8."""
+    """Judge names that did not come from lines: an empty name is missing, and strings must be UTF-8."""
     for row in range(start.size):
         if kind[row] == 0 and verdict[row] == FINE:
             if start[row] == end[row]:

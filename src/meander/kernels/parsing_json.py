@@ -1,7 +1,7 @@
 """Lines of JSON to edges, for lines as programs write them: one flat object of strings and integers.
 
 The kernel accepts a line only if nothing about it is unusual; any other line (escapes, nested values, fractions,
-missing or doubled fields, bad syntax) it leaves undecided, for a full JSON parser to judge. So the two can only
+missing or repeated fields, bad syntax) is left undecided, for a full JSON parser to judge. So the two can only
 differ in speed.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from meander.kernels.jit import kernel
+from meander.kernels.jit import Array, inner_kernel, kernel
 from meander.kernels.parsing import (
     FINE,
     LABEL,
@@ -35,9 +35,14 @@ from meander.kernels.parsing import (
 )
 from meander.kernels.spans import store_word
 
-Array = np.ndarray[Any, Any]
-
 SPACE, TAB, COMMA, COLON, BACKSLASH, OPEN, CLOSE = 32, 9, 44, 58, 92, 123, 125
+
+SRC_KEY, LABEL_KEY, TRG_KEY, TIME_KEY, OP_KEY = (
+    np.frombuffer(key, np.uint8) for key in (b"src", b"label", b"trg", b"ts", b"op")
+)
+
+REQUIRED = (1 << SRC) | (1 << LABEL) | (1 << TRG) | (1 << TIME)
+"""The fields without which an object is not an edge, as bits."""
 
 LARGEST = 2**63 - 1
 TENTH = LARGEST // 10
@@ -79,37 +84,40 @@ def read_integer(data: Array, at: int, stop: int) -> tuple[int, Any]:
     return at, -value if negative else value
 
 
+@inner_kernel
+def is_key(data: Array, start: int, end: int, key: Array) -> bool:
+    """Whether the span holds the bytes of a key."""
+    if end - start != key.size:
+        return False
+    same = 0
+    while same < key.size and data[start + same] == key[same]:
+        same += 1
+    return same == key.size
+
+
 @kernel
 def name_field(data: Array, start: int, end: int) -> int:
-    """Which field a key names, or -1 for one of no interest."""
-    length = end - start
-    if length == 3 and data[start] == 115 and data[start + 1] == 114 and data[start + 2] == 99:
+    """The field that a key names, or -1 if it is not a field of an edge."""
+    if is_key(data, start, end, SRC_KEY):
         return SRC
-    if length == 3 and data[start] == 116 and data[start + 1] == 114 and data[start + 2] == 103:
+    if is_key(data, start, end, TRG_KEY):
         return TRG
-    if length == 2 and data[start] == 116 and data[start + 1] == 115:
+    if is_key(data, start, end, TIME_KEY):
         return TIME
-    if length == 2 and data[start] == 111 and data[start + 1] == 112:
+    if is_key(data, start, end, OP_KEY):
         return OP
-    if (
-        length == 5
-        and data[start] == 108
-        and data[start + 1] == 97
-        and data[start + 2] == 98
-        and data[start + 3] == 101
-        and data[start + 4] == 108
-    ):
+    if is_key(data, start, end, LABEL_KEY):
         return LABEL
     return -1
 
 
 @kernel
 def read_object(data: Array, at: int, stop: int, tail: int, rows: Rows, row: int) -> int:
-    """The fields of the object in `at` to `stop`; returns where the tail ends, or -1 if undecided.
+    """The fields of the object in `at` to `stop`; returns the end of the tail, or -1 if undecided.
 
     The eight bytes of an integer vertex go to the tail.
     """
-    found = 0
+    fields = 0
     rows.op[row] = 1
     at = skip_space(data, at, stop)
     if at >= stop or data[at] != OPEN:
@@ -123,9 +131,9 @@ def read_object(data: Array, at: int, stop: int, tail: int, rows: Rows, row: int
             return -1
         field = name_field(data, at + 1, close)
         if field >= 0:
-            if found & (1 << field):
+            if fields & (1 << field):
                 return -1
-            found |= 1 << field
+            fields |= 1 << field
         at = skip_space(data, close + 1, stop)
         if at >= stop or data[at] != COLON:
             return -1
@@ -134,7 +142,7 @@ def read_object(data: Array, at: int, stop: int, tail: int, rows: Rows, row: int
             return -1
         if data[at] == QUOTE:
             close = end_of_string(data, at + 1, stop)
-            if close < 0 or field == TIME or (close == at + 1 and 0 <= field < LINE):
+            if close < 0 or field == TIME or (close == at + 1 and 0 <= field <= TRG):
                 return -1
             if field == OP:
                 if close != at + 2 or (data[at + 1] != PLUS and data[at + 1] != MINUS):
@@ -168,8 +176,7 @@ def read_object(data: Array, at: int, stop: int, tail: int, rows: Rows, row: int
             break
         if data[at] != COMMA:
             return -1
-    needed = (1 << SRC) | (1 << LABEL) | (1 << TRG) | (1 << TIME)
-    if found & needed != needed or skip_space(data, at + 1, stop) < stop:
+    if fields & REQUIRED != REQUIRED or skip_space(data, at + 1, stop) < stop:
         return -1
     return tail
 
@@ -178,7 +185,10 @@ def read_object(data: Array, at: int, stop: int, tail: int, rows: Rows, row: int
 def split_jsonl(
     data: Array, at: int, size: int, final: bool, beyond_ascii: bool, tail: int, rows: Rows
 ) -> tuple[int, int, int]:
-    """Rows of one object a line; returns where to go on, how many rows there are, and where the tail ends."""
+    """Rows of one object per line.
+
+    Returns the offset at which to continue, the number of rows, and the end of the tail.
+    """
     row = 0
     while at < size and row < rows.ts.size:
         begin = at
@@ -192,7 +202,7 @@ def split_jsonl(
             continue
         rows.start[LINE, row] = begin
         rows.end[LINE, row] = stop
-        # An undecided line may leave bytes at the tail; the next one overwrites them.
+        # An undecided line may leave bytes at the tail; the next line overwrites them.
         after = read_object(data, begin, stop, tail, rows, row)
         if after >= 0 and (not beyond_ascii or is_utf8(data, begin, stop)):
             tail = after

@@ -1,9 +1,8 @@
 """Answer records to lines of JSON, as bytes.
 
-A record is a row of fields (the vertices, `ts`, `exp`, `op`) with a literal piece of text before each, and after
-the last. The pieces come as one buffer, so that the same kernel writes edges (`src`, `trg`, `label`) and answers
-of any arity, with and without paths. It stops before a record that might not fit into what is left of the
-output.
+A record is a row of values (the vertices, `ts`, `exp`, `op`) with literal text before each, and after the last. The
+literals come as one buffer, so that the same kernel writes edges (`src`, `trg`, `label`) and answers of any arity,
+with and without paths. It stops before a record that might not fit into the rest of the output.
 """
 
 from __future__ import annotations
@@ -12,15 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meander.kernels.jit import kernel
+from meander.kernels.jit import Array, kernel
 from meander.kernels.spans import load_word
-
-Array = np.ndarray[Any, Any]
 
 NO_EXPIRY = -1
 
-END, PATH, PATH_END, NO_PATH = 0, 1, 2, 3
-"""Pieces after those of the fields: the end of a record without path, and what stands around one with a path."""
+END, PATH, PATH_END, NO_PATH = range(4)
+"""Literals after those of the values: the end of a record without path, and the text around a path."""
+
+INTERVAL_VALUES = 3
+"""The values after the vertices: `ts`, `exp` and `op`."""
 
 QUOTE, BACKSLASH, SPACE, COMMA, OPEN, CLOSE, PLUS, MINUS, ZERO = 34, 92, 32, 44, 91, 93, 43, 45, 48
 LETTER_A, LETTER_U = 97, 117
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What is to be written; `most` bounds each record's bytes, `offsets` says which edges are its path."""
+    """The records to write: `most` bounds the bytes of each, `offsets` delimits the edges of its path."""
 
     most: Array
     vertices: Columns
@@ -59,9 +59,9 @@ class Records(NamedTuple):
 
 
 @kernel
-def put_piece(out: Array, at: int, pieces: Array, start: int, end: int) -> int:
+def put_literal(out: Array, at: int, literals: Array, start: int, end: int) -> int:
     for i in range(start, end):
-        out[at] = pieces[i]
+        out[at] = literals[i]
         at += 1
     return at
 
@@ -72,7 +72,7 @@ def put_integer(out: Array, at: int, value: Any) -> int:
     if value < 0:
         out[at] = MINUS
         at += 1
-        # The least int64 has no positive twin, but one more than it has.
+        # -2**63 cannot be negated in int64; negate value + 1 instead.
         rest = np.uint64(-(value + 1)) + np.uint64(1)
     else:
         rest = np.uint64(value)
@@ -146,7 +146,7 @@ def put_path(out: Array, at: int, first: int, last: int, ends: Columns, labels: 
 
 
 @kernel
-def write_records(records: Records, pieces: Array, bounds: Array, row: int, out: Array) -> tuple[int, int]:
+def write_records(records: Records, literals: Array, bounds: Array, row: int, out: Array) -> tuple[int, int]:
     """Write records from `row` on; returns the first that is not written, and the length of the output."""
     at = 0
     data = records.vertices.data
@@ -154,14 +154,14 @@ def write_records(records: Records, pieces: Array, bounds: Array, row: int, out:
     end = records.vertices.end
     kind = records.vertices.kind
     arity = start.shape[0]
-    fields = arity + 3
+    fields = arity + INTERVAL_VALUES
     while row < records.ts.size:
         if at + records.most[row] > out.size:
             break
         for field in range(fields):
-            # In line, as is the number below: calls would cost more than the few bytes.
+            # Inlined, as is the number below: a call would cost more than the few bytes.
             for i in range(bounds[field], bounds[field + 1]):
-                out[at] = pieces[i]
+                out[at] = literals[i]
                 at += 1
             if field < arity:
                 if kind[field, row] == 0:
@@ -173,7 +173,7 @@ def write_records(records: Records, pieces: Array, bounds: Array, row: int, out:
             elif field == arity + 1:
                 value = records.exp[row]
                 if value == NO_EXPIRY:
-                    at = put_piece(out, at, NULL, 0, 4)
+                    at = put_literal(out, at, NULL, 0, NULL.size)
                     continue
             else:
                 out[at] = PLUS if records.op[row] > 0 else MINUS
@@ -184,11 +184,11 @@ def write_records(records: Records, pieces: Array, bounds: Array, row: int, out:
         if records.has_paths and not records.given[row]:
             last = NO_PATH
         elif records.has_paths:
-            at = put_piece(out, at, pieces, bounds[fields + PATH], bounds[fields + PATH + 1])
+            at = put_literal(out, at, literals, bounds[fields + PATH], bounds[fields + PATH + 1])
             at = put_path(
                 out, at, records.offsets[row], records.offsets[row + 1], records.ends, records.labels
             )
             last = PATH_END
-        at = put_piece(out, at, pieces, bounds[fields + last], bounds[fields + last + 1])
+        at = put_literal(out, at, literals, bounds[fields + last], bounds[fields + last + 1])
         row += 1
     return row, at

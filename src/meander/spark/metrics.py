@@ -16,7 +16,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQueryManager
 
-from meander.dataflow.sinks import unwritable, writing
+from meander.dataflow.sinks.write_errors import unwritable, writing
 from meander.errors import ArgumentError, MeanderError
 from meander.spark.workers.failures import java_may_have_ended
 

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from meander.options import SPARK_BATCH_ROWS, RunOptions
 from meander.physical.stages import StagedPlan
 from meander.spark.cell.job import Job, stage_jobs
+from meander.spark.input.files import Intake, edge_frame
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import CHUNK_TYPE, OUTPUT_TYPE, cell_keys
 from meander.spark.settings import PARTITIONS
-from meander.spark.sources import Intake, edge_frame
 from meander.spark.workers.operator import CellOperator
 from meander.spark.workers.pool import Pool
 
@@ -60,7 +60,7 @@ def build_pipeline(spark: SparkSession, plan: RunPlan, formats: Mapping[str, str
     intake = Intake(
         ledger=str(plan.folder / "ledger"),
         streams=streams,
-        places={name: source.location for name, source in files.items()},
+        paths={name: source.location for name, source in files.items()},
         cell=cells[0],
         bounded=tuple(name for name, source in files.items() if source.bounded or not plan.follow),
         batch_rows=options.batch_rows or SPARK_BATCH_ROWS,

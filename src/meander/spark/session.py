@@ -17,23 +17,23 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from meander.dataflow.files import is_kafka, local_path
-from meander.dataflow.sinks import check_rejects
+from meander.dataflow.answers import AnswerSchema
+from meander.dataflow.files import local_path
+from meander.dataflow.sinks.registry import check_rejects, sink_class
+from meander.dataflow.sources.registry import needs_spark
 from meander.engine import CompiledQuery, compile_query, staged_plan
-from meander.errors import ArgumentError, OutputError
+from meander.errors import ArgumentError
 from meander.explain import explain
 from meander.options import RunOptions
 from meander.physical.stages import StagedPlan
 from meander.spark.checkpoint.locks import lock_for_process
-from meander.spark.formats import ARROW_INTEGERS, ARROW_STRINGS
 from meander.spark.input.stream_source import StreamSource
-from meander.spark.kafka import check_broker, connector_settings
 from meander.spark.messages import Kind
-from meander.spark.output.spark_sink import unpack
+from meander.spark.output.dataframes import answer_frame, frame_encoding
 from meander.spark.pipeline import RunPlan, build_pipeline
 from meander.spark.run import Run
 from meander.spark.settings import local_spark, prepare_session, refuse_connect
-from meander.spark.start import RunRequest, has_integers, start_run
+from meander.spark.start import RunRequest, start_run, vertex_type
 from meander.spark.workers.failures import translated
 from meander.syntax.query import RegularQuery
 
@@ -96,14 +96,18 @@ class Session:
         self.sources: dict[str, StreamSource] = {}
         self.queries: dict[str, Query] = {}
         self.runs: list[Run] = []
-        self._sinks: list[str] = []
+        self._sinks: list[Any] = []
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session; a local one is started when it is first needed, with Kafka if a stream or sink is."""
+        """The Spark session; a local one is started when it is first needed, set up for the streams and sinks."""
         if self._spark is None:
-            urls = [*(source.location for source in self.sources.values()), *self._sinks]
-            self._spark = local_spark(**(connector_settings() if any(map(is_kafka, urls)) else {}))
+            settings: dict[str, str] = {}
+            for source in self.sources.values():
+                settings |= source.spark_settings()
+            for target in self._sinks:
+                settings |= sink_class(target).spark_settings(target)
+            self._spark = local_spark(**settings)
             prepare_session(self._spark)
         return self._spark
 
@@ -124,7 +128,7 @@ class Session:
             raise ArgumentError(f"{name!r} is no name for a stream", hint=NAME_HINT)
         if isinstance(source, str | PathLike):
             location = fspath(source)
-            if not is_kafka(location):
+            if not needs_spark(location):
                 local_path(location, "stream")
             self.sources[name] = StreamSource(location)
         else:
@@ -178,7 +182,7 @@ class Session:
     ) -> Run:
         """Answer all registered queries (or those named in `queries`) in one pass over the streams.
 
-        A sink is a path as for `--out`, a function that gets a DataFrame of answers and the batch's number, or a
+        A sink is what `--out` can name, a function that gets a DataFrame of answers and the batch's number, or a
         dict of Spark's `format` and its options. With `follow`, files and folders are watched for more; without, the
         run ends when they have been read, and all held answers are released.
 
@@ -211,9 +215,9 @@ class Session:
             overwrite=overwrite,
         )
         staged = self._staged(request.queries, request.options)
-        urls = [str(sink) for sink in request.sinks.values()]
-        self._sinks += urls
-        self._check_locations(staged.streams, urls, follow)
+        targets = [target for target in request.sinks.values() if target is not None]
+        self._check_locations(staged.streams, targets, follow)
+        self._sinks += targets
         folder = checkpoint_folder(checkpoint)
         for earlier in self.runs:
             earlier.release_if_over()
@@ -247,13 +251,12 @@ class Session:
             )
         return staged
 
-    def _check_locations(self, streams: Sequence[str], sinks: Sequence[str], follow: bool) -> None:
+    def _check_locations(self, streams: Sequence[str], sinks: Sequence[Any], follow: bool) -> None:
         """Refuse what cannot be read or reached, before Spark starts and before any output is opened."""
         for name in streams:
             self.sources[name].check(follow=follow)
-        for url in sinks:
-            if is_kafka(url):
-                check_broker(url, OutputError)
+        for target in sinks:
+            sink_class(target).check(target)
 
     def _dataframe(
         self, query: CompiledQuery, result: str | None, folder: str | None, options: RunOptions
@@ -267,8 +270,8 @@ class Session:
             raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
         staged = self._staged([query], options)
         wanted = next(answers for answers in staged.last.results if result in (None, answers.head))
-        integers = has_integers(query, self.sources)
-        formats = {query.name: ARROW_INTEGERS if integers else ARROW_STRINGS}
+        schema = AnswerSchema(wanted.arity, options.paths, vertex_type(query, self.sources))
+        formats = {query.name: frame_encoding(schema)}
         self._check_locations(staged.streams, (), True)
         own = checkpoint_folder(folder)
         if folder is not None:
@@ -277,7 +280,7 @@ class Session:
         with translated(own):
             _, rows = build_pipeline(self.spark, plan, formats)
         answers = rows.where((F.col("kind") == str(Kind.ANSWERS)) & (F.col("head") == wanted.head))
-        return unpack(answers, wanted.arity, paths=options.paths, integers=integers)
+        return answer_frame(answers, schema)
 
 
 def checkpoint_folder(path: str | None) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from meander.dataflow.answers import INTEGERS, STRINGS, AnswerSchema
 from meander.engine import CompiledQuery, staged_plan
 from meander.errors import StateError
 from meander.options import RunOptions
@@ -29,7 +30,7 @@ from meander.spark.checkpoint.locks import CheckpointLock
 from meander.spark.checkpoint.notes import missing_part
 from meander.spark.input.ledger import Ledger
 from meander.spark.input.stream_source import StreamSource, is_written
-from meander.spark.output.outputs import AnswerShape, Outputs, SinkRecords, open_outputs
+from meander.spark.output.outputs import SinkOpener, open_outputs
 from meander.spark.pipeline import RunPlan, build_pipeline
 from meander.spark.run import Run, check_damage
 
@@ -69,14 +70,17 @@ def start_run(
         identity = run_identity(request.queries, request.options, staged.exchanges, frames)
         run_id = check_checkpoint(folder, identity)
         check_inputs(folder, {name: request.sources[name] for name in staged.streams})
-        records = SinkRecords(folder / "sinks", recorded_sinks(folder), request.overwrite, held)
-        records.folder.mkdir(exist_ok=True)
-        outputs = _open_outputs(request, staged, records, spark)
+        (folder / "sinks").mkdir(exist_ok=True)
+        opener = SinkOpener(
+            folder / "sinks", recorded_sinks(folder), request.overwrite, not request.follow, held, spark
+        )
+        schemas = {query.name: answer_schema(query, staged, request) for query in request.queries}
+        outputs = open_outputs(opener, request.sinks, schemas, request.rejects)
         plan = RunPlan(run_id, staged, request.options, request.sources, folder, request.follow)
-        job, frame = build_pipeline(spark(), plan, outputs.formats)
+        job, frame = build_pipeline(spark(), plan, outputs.encodings)
         # Everything has been checked: only now an output is emptied that is to be replaced.
         outputs.begin()
-        record_queries(folder, identity, run_id, records.names)
+        record_queries(folder, identity, run_id, opener.names)
         run = Run(spark(), job, checkpoint, outputs, request.metrics)
         run.begin(frame, request.trigger)
         run.held = held.pop_all()
@@ -90,24 +94,16 @@ def start_run(
     return run
 
 
-def _open_outputs(
-    request: RunRequest, staged: StagedPlan, records: SinkRecords, spark: Callable[[], SparkSession]
-) -> Outputs:
-    arities = {result.query: result.arity for result in reversed(staged.last.results)}
-    shapes = {
-        query.name: AnswerShape(
-            arities[query.name], request.options.paths, has_integers(query, request.sources)
-        )
-        for query in request.queries
-    }
-    return open_outputs(
-        request.sinks, shapes, request.rejects, records, bounded=not request.follow, spark=spark
-    )
+def answer_schema(query: CompiledQuery, staged: StagedPlan, request: RunRequest) -> AnswerSchema:
+    """The shape of a query's answers."""
+    arity = next(result.arity for result in staged.last.results if result.query == query.name)
+    return AnswerSchema(arity, request.options.paths, vertex_type(query, request.sources))
 
 
-def has_integers(query: CompiledQuery, sources: Mapping[str, StreamSource]) -> bool:
-    """Whether all vertices of a query's streams are integers."""
-    return all(sources[name].has_integers for name in query.streams if name in sources)
+def vertex_type(query: CompiledQuery, sources: Mapping[str, StreamSource]) -> Any:
+    """The type of the vertices of a query's streams."""
+    integers = all(sources[name].has_integers for name in query.streams if name in sources)
+    return INTEGERS if integers else STRINGS
 
 
 def check_inputs(folder: Path, sources: Mapping[str, StreamSource]) -> None:

@@ -35,7 +35,6 @@ from meander.spark.cell.recovery import (
 )
 from meander.spark.cell.store import CellStore, pack_arrays, write_snapshot
 from meander.spark.edge_codec import decode_edges, encode_edges
-from meander.spark.encoding import Encoder
 from meander.spark.messages import (
     Chunk,
     Output,
@@ -44,6 +43,7 @@ from meander.spark.messages import (
     figures_row,
     frontier_messages,
 )
+from meander.spark.output.encode import Encoder
 
 Row = Output | StageMessage
 
@@ -85,7 +85,7 @@ class CellStep:
         self.clock = clock
         self.stopwatch = Stopwatch(begun)
         self.counts = Counter(dict.fromkeys(("edges", "late", "rejected", "answers", "bytes"), 0))
-        self.encoder = Encoder(job)
+        self.encoder = Encoder(job.formats, job.spool)
         self.sender = Sender(job.deliveries, job.targets, job.number(cell))
         self.manifest: CellManifest
         self.state: LiveState

@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from meander.dataflow.files import input_files
+from meander.dataflow.sources.files import input_files
+from meander.dataflow.sources.registry import is_splittable
 from meander.errors import InputError
 from meander.spark.checkpoint.notes import missing_part, read_note, write_note
 from meander.spark.input.fingerprints import Fingerprint, changed, check_fingerprint, take_fingerprint
@@ -244,7 +245,7 @@ class Ledger:
             size = state.st_size
             if at == WHOLE or (at and at >= size):
                 continue
-            if not stat.S_ISREG(state.st_mode) or path.name.endswith((".gz", ".parquet")):
+            if not stat.S_ISREG(state.st_mode) or not is_splittable(path):
                 yield Segment(stream, str(path), 0, WHOLE)
                 rows_left -= max(1.0, size / 32)
                 continue

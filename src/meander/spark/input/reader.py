@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from meander.dataflow.edges import Edges, Reason, Reject, empty_edges
 from meander.dataflow.files import open_file
-from meander.dataflow.sources import TextReader, open_source
+from meander.dataflow.sources.reader import open_source
+from meander.dataflow.sources.text import TextReader
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
 from meander.spark.edge_codec import edges_chunk, rejects_chunk

@@ -9,11 +9,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegralType
 
-from meander.dataflow.files import is_kafka
-from meander.dataflow.sources import check_source
-from meander.errors import InputError
-from meander.spark.kafka import check_broker, kafka_frame
-from meander.spark.sources import chunk_frame, edge_columns, record_frame
+from meander.dataflow.sources.registry import needs_spark, open_url
+from meander.spark.input.dataframes import chunk_frame, edge_columns, record_frame
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class StreamSource:
     @property
     def by_spark(self) -> bool:
         """Whether Spark reads it: Meander reads files, and DataFrames that do not grow, itself."""
-        return is_kafka(self.location) or (self.frame is not None and self.frame.isStreaming)
+        return needs_spark(self.location) or (self.frame is not None and self.frame.isStreaming)
 
     @property
     def has_integers(self) -> bool:
@@ -44,18 +41,20 @@ class StreamSource:
 
     def check(self, *, follow: bool) -> None:
         """Refuse a location that cannot be read or reached."""
-        if is_kafka(self.location):
-            check_broker(self.location, InputError)
-        elif self.location:
-            check_source(self.location, follow=follow)
+        if self.location:
+            open_url(self.location).check(follow=follow)
+
+    def spark_settings(self) -> dict[str, str]:
+        """Settings that a Spark session needs for this source, if Meander starts it."""
+        return open_url(self.location).spark_settings() if needs_spark(self.location) else {}
 
     def materialize(self, spark: SparkSession, name: str, folder: Path) -> StreamSource:
         """The same source as a location that is read, or as a streaming DataFrame.
 
         A static DataFrame is written to the folder in order of time, as files that do not grow.
         """
-        if is_kafka(self.location):
-            return StreamSource(frame=kafka_frame(spark, self.location), records=True)
+        if needs_spark(self.location):
+            return StreamSource(frame=open_url(self.location).records(spark), records=True)
         if self.frame is None or self.frame.isStreaming:
             return self
         if not is_written(folder):

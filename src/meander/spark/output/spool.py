@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import Row
 
-from meander.spark.formats import Part
+from meander.dataflow.sinks.sink import Block
 from meander.spark.messages import Kind
 
 
@@ -29,9 +29,9 @@ def set_aside(blocks: Iterable[bytes | memoryview], folder: str) -> bytes:
 
 
 @contextmanager
-def contents(rows: Sequence[Row]) -> Iterator[list[Part]]:
+def contents(rows: Sequence[Row]) -> Iterator[list[Block]]:
     """The contents of rows of answers, in their order; files are deleted at the end, unless there was an error."""
-    parts: list[Part] = [
+    parts: list[Block] = [
         Path(bytes(row.data).decode()) if row.kind == Kind.SPOOLED else bytes(row.data) for row in rows
     ]
     yield parts

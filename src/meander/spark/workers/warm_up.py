@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from meander.dataflow.sources import TextReader
+from meander.dataflow.sources.text import TextReader
 from meander.physical.plan import ScanOp
 from meander.spark.cell.job import Job
 from meander.spark.cell.local_cells import LocalCells

@@ -1,0 +1,88 @@
+"""Answers as lines of JSON: from columns to bytes, without a Python object per record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from meander.dataflow.answers import PATH, SLOT, Answers
+from meander.dataflow.edges import Text, concat_texts, empty_text
+from meander.kernels.jit import Array
+from meander.kernels.writing import MOST_DIGITS, MOST_ESCAPED, Columns, Records, write_records
+
+OUTPUT_BYTES = 1 << 20
+
+
+def jsonl_blocks(answers: Answers) -> Iterator[memoryview]:
+    """The records, one per line, in blocks of whole lines. A block is valid until the next one is requested."""
+    literals, bounds = _literals(answers)
+    records = _records(answers, literals.size)
+    out = np.empty(max(OUTPUT_BYTES, int(records.most.max(initial=0))), np.uint8)
+    row = 0
+    while row < answers.rows:
+        row, length = write_records(records, literals, bounds, row, out)
+        yield out[:length].data
+
+
+def _records(answers: Answers, literal_bytes: int) -> Records:
+    path = answers.path
+    no_text = empty_text()
+    vertices = _columns(answers.rows, answers.vertices)
+    ends = _columns(0, (no_text, no_text)) if path is None else _columns(path.src.rows, (path.src, path.trg))
+    labels = _columns(0, (no_text,)) if path is None else _columns(path.label.rows, (path.label,))
+    offsets = np.zeros(answers.rows + 1, np.int64)
+    given = np.zeros(answers.rows, np.bool_)
+    most = _most_bytes(vertices) + literal_bytes + 3 * MOST_DIGITS
+    if path is not None:
+        offsets = np.ascontiguousarray(path.offsets, np.int64)
+        given = np.ascontiguousarray(path.given, np.bool_)
+        edges = np.concatenate([[0], np.cumsum(_most_bytes(ends) + _most_bytes(labels))])
+        most = most + edges[offsets[1:]] - edges[offsets[:-1]]
+    return Records(
+        most=most,
+        vertices=vertices,
+        ts=np.ascontiguousarray(answers.ts, np.int64),
+        exp=np.ascontiguousarray(answers.exp, np.int64),
+        op=np.ascontiguousarray(answers.op, np.int8),
+        has_paths=path is not None,
+        given=given,
+        offsets=offsets,
+        ends=ends,
+        labels=labels,
+    )
+
+
+def _most_bytes(names: Columns) -> Array:
+    """An upper bound, for each row, of the bytes of its names and of the separators between them."""
+    most: Array = (MOST_ESCAPED * (names.end - names.start) + MOST_DIGITS + 4).sum(axis=0)
+    return most
+
+
+def _columns(rows: int, texts: tuple[Text, ...]) -> Columns:
+    """The texts as columns over one buffer, which those of one dataflow share already."""
+    joined = concat_texts(texts)
+    shape = (len(texts), rows)
+    return Columns(
+        joined.data,
+        np.ascontiguousarray(joined.start).reshape(shape),
+        np.ascontiguousarray(joined.end).reshape(shape),
+        np.ascontiguousarray(joined.kind).reshape(shape),
+    )
+
+
+def _literals(answers: Answers) -> tuple[Array, Array]:
+    """The text between the values of a record, in the order of the writing kernel, and where each literal begins."""
+    fields = [field for field in answers.schema.fields if field is not PATH]
+    template = "{" + ",".join(f'"{field.name}":{field.json(answers)}' for field in fields)
+    *before_values, last = template.split(SLOT)
+    path_opening, path_closing = PATH.json(answers).split(SLOT)
+    endings = [
+        f"{last}}}\n",
+        f'{last},"{PATH.name}":{path_opening}',
+        f"{path_closing}}}\n",
+        f'{last},"{PATH.name}":null}}\n',
+    ]
+    encoded = [literal.encode() for literal in (*before_values, *endings)]
+    bounds = np.cumsum([0] + [len(literal) for literal in encoded]).astype(np.int64)
+    return np.frombuffer(b"".join(encoded), np.uint8), bounds

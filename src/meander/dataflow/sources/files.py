@@ -1,0 +1,65 @@
+"""Paths: a file, or all files of a folder, in any of the formats of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from meander.dataflow.files import local_path
+from meander.dataflow.sources.registry import ENDINGS, check_local_source, checked_ending, file_format
+from meander.dataflow.sources.source import ReadOptions, Source
+from meander.dataflow.tabular import Chunk
+from meander.errors import ArgumentError, InputError
+
+
+class FileSource(Source):
+    """The files of a path, sorted by name."""
+
+    def check(self, *, follow: bool = False) -> None:
+        for path in input_files(self.url, follow=follow):
+            if path.is_file():  # what is read from a pipe is gone
+                file_format(path).check(path)
+
+    def chunks(self, options: ReadOptions) -> Iterator[Chunk]:
+        meter = options.meter
+        for path in input_files(self.url):
+            end = meter.bytes + path.stat().st_size if path.is_file() else None
+            yield from file_format(path).read(path, options)
+            if end is not None:
+                meter.bytes = end
+
+    def is_live(self) -> bool:
+        return not all(path.is_file() for path in input_files(self.url))
+
+    def size(self) -> int | None:
+        files = input_files(self.url)
+        return sum(path.stat().st_size for path in files) if all(path.is_file() for path in files) else None
+
+
+def input_files(path: str, *, follow: bool = False) -> list[Path]:
+    """The files that a `--stream` path names: itself, or all files of a folder, sorted by name.
+
+    A folder to `follow` may be empty for now, and may hold files under other names that are still being copied.
+    """
+    check_local_source(path)
+    root = local_path(path, "stream")
+    if follow and root.is_dir():
+        return sorted(file for file in _visible(root) if file.is_file() and file.name.endswith(ENDINGS))
+    if not root.exists():
+        raise InputError(f"{path} does not exist", hint="a stream is given as --stream NAME=PATH")
+    if not root.is_dir():
+        return [checked_ending(root)]
+    entries = sorted(_visible(root))
+    if not entries:
+        raise InputError(f"the folder {path} has no files", hint="files that begin with . or _ do not count")
+    for entry in entries:
+        if entry.is_dir():
+            raise ArgumentError(
+                f"the folder {path} holds another folder, {entry.name}",
+                hint="name the folder that has the files",
+            )
+    return [checked_ending(entry) for entry in entries]
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    return (entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))

@@ -1,0 +1,228 @@
+"""Files as a data source of Spark, in Python: its reader on the driver keeps the ledger of what has been read.
+
+With one cell the reader emits the list of a batch's segments, and the cell reads them. With several cells, tasks
+read, and each cell gets chunks. Both use the readers of the local runner: no row is created per edge, the text of a
+line is available for its reject, and the order of lines is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamReader,
+    InputPartition,
+    SimpleDataSourceStreamReader,
+)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import StructType
+
+from meander.spark.garbage import settle_worker
+from meander.spark.input.ledger import WHOLE, Entry, Ledger, Segment
+from meander.spark.messages import (
+    CHUNK_TYPE,
+    PARTITION_SHIFT,
+    bytes_read,
+    chunk_row,
+    chunk_rows,
+    closed,
+    input_changed,
+    segment_list,
+    tick,
+)
+
+FORMAT = "meander_edges"
+TASK_BYTES = 1 << 20
+"""A task is worth its start from about as many bytes on."""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """The settings of the source of files; `streams` are all of the run, `paths` those of streams read from files.
+
+    Everything goes to one cell, which reads the files itself unless `by_tasks`.
+    """
+
+    ledger: str
+    streams: tuple[str, ...]
+    paths: dict[str, str]
+    cell: int
+    bounded: tuple[str, ...]
+    batch_rows: int
+    time_unit: str
+    tick: float | None
+    tasks: int
+    by_tasks: bool
+
+
+def edge_frame(spark: SparkSession, intake: Intake) -> DataFrame:
+    """The streaming DataFrame of chunks of all streams that are read from files."""
+    spark.dataSource.register(EdgeSource)
+    return spark.readStream.format(FORMAT).option("intake", json.dumps(asdict(intake))).load()
+
+
+class EdgeSource(DataSource):
+    """Files as rows of chunks."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return CHUNK_TYPE
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        intake = self._intake()
+        # Spark asks for a simple reader if there is none of this kind.
+        return EdgeReader(intake) if intake.by_tasks else super().streamReader(schema)
+
+    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
+        return SegmentLister(self._intake())
+
+    def _intake(self) -> Intake:
+        fields = json.loads(self.options["intake"])
+        for name in ("streams", "bounded"):
+            fields[name] = tuple(fields[name])
+        return Intake(**fields)
+
+
+@dataclass
+class TaskInput(InputPartition):
+    """The part of a batch that one task reads; the first task also wakes the cell, and reports why input ends."""
+
+    number: int
+    segments: tuple[Segment, ...]
+    closed: tuple[str, ...]
+    error: str
+
+
+class SegmentLister(SimpleDataSourceStreamReader):
+    """For one cell: a batch is a row of the driver that lists its segments, and the cell reads them."""
+
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = open_ledger(self.intake)
+        return self._ledger
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"entry": 0}
+
+    def read(self, start: dict[str, int]) -> tuple[Iterator[tuple[object, ...]], dict[str, int]]:
+        end = {"entry": self.ledger.advance(start["entry"])}
+        return iter(list(self.readBetweenOffsets(start, end))), end
+
+    def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[object, ...]]:
+        if start == end:
+            return iter(())
+        entry = entry_between(self.ledger, start, end)
+        chunks = [segment_list(entry.segments), *map(closed, entry.closed)]
+        if entry.error:
+            chunks.append(input_changed(entry.error))
+        return iter([chunk_row(chunk, self.intake.cell) for chunk in chunks])
+
+    def commit(self, end: dict[str, int]) -> None:
+        self.ledger.forget(end["entry"])
+
+
+class EdgeReader(DataSourceStreamReader):
+    """An offset is the number of the last entry of the ledger that belongs to it."""
+
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        # Tasks have the reader too, and do not use the ledger.
+        if self._ledger is None:
+            self._ledger = open_ledger(self.intake)
+        return self._ledger
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"entry": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        return {"entry": self.ledger.advance(start["entry"])}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        entry = entry_between(self.ledger, start, end)
+        return [
+            TaskInput(number, segments, *((entry.closed, entry.error) if number == 0 else ((), "")))
+            for number, segments in enumerate(split(entry.segments, self.intake.tasks) or [()])
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, TaskInput)
+        base = partition.number << PARTITION_SHIFT
+        if partition.number == 0:
+            ticks = [closed(stream) for stream in partition.closed]
+            if partition.error:
+                ticks.append(input_changed(partition.error))
+            yield chunk_rows(ticks or [tick()], self.intake.cell)
+        # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
+        from meander.spark.input.reader import read_chunks, size_of
+
+        yield chunk_rows([bytes_read(size_of(partition.segments), base)], self.intake.cell)
+        for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
+            yield chunk_rows([chunk._replace(position=count)], self.intake.cell)
+        settle_worker()
+
+    def commit(self, end: dict[str, int]) -> None:
+        self.ledger.forget(end["entry"])
+
+    def stop(self) -> None:
+        pass
+
+
+def open_ledger(intake: Intake) -> Ledger:
+    return Ledger(
+        Path(intake.ledger),
+        intake.paths,
+        intake.streams,
+        frozenset(intake.bounded),
+        intake.batch_rows,
+        intake.tick,
+    )
+
+
+def entry_between(ledger: Ledger, start: dict[str, int], end: dict[str, int]) -> Entry:
+    """The entries between two offsets, combined into one."""
+    entries = [ledger.entry(number) for number in range(start["entry"] + 1, end["entry"] + 1)]
+    return Entry(
+        tuple(segment for entry in entries for segment in entry.segments),
+        tuple(stream for entry in entries for stream in entry.closed),
+        next((entry.error for entry in entries if entry.error), ""),
+    )
+
+
+def split(segments: Sequence[Segment], tasks: int) -> list[tuple[Segment, ...]]:
+    """The segments in order, in at most `tasks` groups of about the same number of bytes, at least `TASK_BYTES`."""
+    if not segments:
+        return []
+    sizes = np.array(
+        [TASK_BYTES if segment.end == WHOLE else segment.end - segment.start for segment in segments],
+        np.int64,
+    )
+    total = int(sizes.sum())
+    count = min(tasks, max(1, total // TASK_BYTES), len(segments))
+    groups: dict[int, list[Segment]] = {}
+    for segment, group in zip(
+        segments, ((np.cumsum(sizes) - 1) * count // max(1, total)).tolist(), strict=True
+    ):
+        groups.setdefault(group, []).append(segment)
+    return [tuple(group) for group in groups.values()]
