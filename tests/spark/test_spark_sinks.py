@@ -1,4 +1,4 @@
-"""Sinks: a batch that is handed over twice is there once."""
+"""Sinks with a journal in the checkpoint: a batch that is written twice is in the output once."""
 
 import gzip
 import json
@@ -40,7 +40,7 @@ def part(*names):
     return pa.table({"src": pa.array(names, pa.large_string())})
 
 
-def test_lines_of_a_batch_that_was_cut_off_are_written_anew(tmp_path):
+def test_lines_of_a_batch_that_was_cut_off_are_written_again(tmp_path):
     path, record = tmp_path / "out.jsonl", CheckpointJournal(tmp_path / "record.json")
     sink = LineFile(path, record)
     sink.write(0, [b"a\n", b"b\n"])
@@ -57,7 +57,7 @@ def test_lines_of_a_batch_that_was_cut_off_are_written_anew(tmp_path):
     assert path.read_bytes() == b"a\nb\nc\n"
 
 
-def test_a_batch_that_comes_again_takes_the_place_of_what_it_said_before(tmp_path):
+def test_a_batch_that_is_repeated_replaces_its_first_lines(tmp_path):
     path, record = tmp_path / "out.jsonl", CheckpointJournal(tmp_path / "record.json")
     sink = LineFile(path, record)
     sink.write(0, [b"a\n"])
@@ -99,7 +99,7 @@ def test_an_output_of_another_run_is_refused_unless_it_is_to_be_overwritten(tmp_
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet", "folder"])
-def test_without_its_note_no_output_is_emptied_or_written_on(tmp_path, name):
+def test_without_its_note_no_output_is_emptied_or_continued(tmp_path, name):
     for content in ("answers", ""):
         record = CheckpointJournal(tmp_path / "record.json", expected=True, overwrite=True)
         (tmp_path / "out.jsonl").write_text(content)
@@ -190,7 +190,7 @@ def test_another_output_than_before_is_refused_by_the_name_of_the_first(tmp_path
     assert not (tmp_path / "other.jsonl").exists()
 
 
-def test_a_file_that_lost_lines_is_not_written_on(tmp_path):
+def test_a_file_that_lost_lines_is_not_continued(tmp_path):
     path, record = tmp_path / "out.jsonl", CheckpointJournal(tmp_path / "record.json")
     LineFile(path, record).write(0, [b"abc\n"])
     path.write_text("")
@@ -218,7 +218,7 @@ def test_an_output_to_replace_is_left_alone_until_the_run_begins(tmp_path, name)
 
 
 @pytest.mark.parametrize("change", ["removed", "shorter", "another folder"])
-def test_a_folder_without_its_last_part_is_not_written_on(tmp_path, change):
+def test_a_folder_without_its_last_part_is_not_continued(tmp_path, change):
     record = CheckpointJournal(tmp_path / "record")
     sink = open_sink(str(tmp_path / "out"), record, bounded=False)
     sink.write(0, [part("a")])
@@ -235,7 +235,7 @@ def test_a_folder_without_its_last_part_is_not_written_on(tmp_path, change):
         open_sink(tmp_path / name, record, bounded=False)
 
 
-def test_a_folder_whose_last_batch_comes_again_without_answers_goes_on(tmp_path):
+def test_a_folder_whose_last_batch_is_repeated_without_answers_continues(tmp_path):
     record = CheckpointJournal(tmp_path / "record")
     sink = open_sink(str(tmp_path / "out"), record, bounded=False)
     sink.write(0, [part("a")])
@@ -252,7 +252,7 @@ def test_packed_lines_can_be_read_whole(tmp_path):
     assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()) == b"a\nb\n"
 
 
-def test_a_folder_has_one_file_a_batch(tmp_path):
+def test_a_folder_has_one_file_per_batch(tmp_path):
     sink = open_sink(str(tmp_path / "out"), CheckpointJournal(tmp_path / "record"), bounded=False)
     sink.write(0, [part("a"), part("b")])
     sink.write(1, [])

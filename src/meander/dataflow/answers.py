@@ -76,8 +76,8 @@ class AnswerField(NamedTuple):
     values: Callable[[Answers], Iterable[Any]]
     """The Python values of some answers."""
 
-    json: Callable[[Answers], str]
-    """The JSON text of the field, with a `SLOT` for each value that differs between records."""
+    json: Callable[[str, int], str]
+    """The JSON text of the field, given label and arity, with a `SLOT` for each value that a record has."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _vertex_field(name: str, position: int) -> AnswerField:
         arrow_type=lambda vertex: vertex,
         column=lambda answers, vertex: as_column(answers.vertices[position], vertex),
         values=lambda answers: answers.vertices[position].values(),
-        json=lambda answers: SLOT,
+        json=lambda label, arity: SLOT,
     )
 
 
@@ -241,28 +241,28 @@ LABEL = AnswerField(
     arrow_type=lambda vertex: STRINGS,
     column=lambda answers, vertex: pa.repeat(pa.scalar(answers.label, STRINGS), answers.rows),
     values=lambda answers: [answers.label] * answers.rows,
-    json=lambda answers: json.dumps(answers.label, ensure_ascii=False),
+    json=lambda label, arity: json.dumps(label, ensure_ascii=False),
 )
 ANSWER = AnswerField(
     name="answer",
     arrow_type=lambda vertex: pa.large_list(vertex),
     column=_vertex_list_column,
     values=_vertex_lists,
-    json=lambda answers: "[" + ",".join(SLOT for _ in answers.vertices) + "]",
+    json=lambda label, arity: "[" + ",".join([SLOT] * arity) + "]",
 )
 TS = AnswerField(
     name="ts",
     arrow_type=lambda vertex: INTEGERS,
     column=lambda answers, vertex: pa.array(answers.ts, INTEGERS),
     values=lambda answers: answers.ts.tolist(),
-    json=lambda answers: SLOT,
+    json=lambda label, arity: SLOT,
 )
 EXP = AnswerField(
     name="exp",
     arrow_type=lambda vertex: INTEGERS,
     column=lambda answers, vertex: pa.array(answers.exp, INTEGERS, mask=answers.exp == NO_EXPIRY),
     values=lambda answers: [None if exp == NO_EXPIRY else exp for exp in answers.exp.tolist()],
-    json=lambda answers: SLOT,
+    json=lambda label, arity: SLOT,
 )
 OP = AnswerField(
     name="op",
@@ -271,12 +271,12 @@ OP = AnswerField(
         pa.array(answers.op > 0).cast(pa.int8())
     ),
     values=lambda answers: ["+" if op > 0 else "-" for op in answers.op.tolist()],
-    json=lambda answers: f'"{SLOT}"',
+    json=lambda label, arity: f'"{SLOT}"',
 )
 PATH = AnswerField(
     name="path",
     arrow_type=_path_type,
     column=_path_column,
     values=_path_lists,
-    json=lambda answers: f"[{SLOT}]",
+    json=lambda label, arity: f"[{SLOT}]",
 )

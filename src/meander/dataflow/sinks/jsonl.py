@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache, lru_cache
 
 import numpy as np
 
-from meander.dataflow.answers import PATH, SLOT, Answers
+from meander.dataflow.answers import PATH, SLOT, Answers, AnswerSchema
 from meander.dataflow.edges import Text, concat_texts, empty_text
 from meander.kernels.jit import Array
 from meander.kernels.writing import MOST_DIGITS, MOST_ESCAPED, Columns, Records, write_records
@@ -16,7 +17,7 @@ OUTPUT_BYTES = 1 << 20
 
 def jsonl_blocks(answers: Answers) -> Iterator[memoryview]:
     """The records, one per line, in blocks of whole lines. A block is valid until the next one is requested."""
-    literals, bounds = _literals(answers)
+    literals, bounds = _literals(answers.label, len(answers.vertices))
     records = _records(answers, literals.size)
     out = np.empty(max(OUTPUT_BYTES, int(records.most.max(initial=0))), np.uint8)
     row = 0
@@ -27,10 +28,9 @@ def jsonl_blocks(answers: Answers) -> Iterator[memoryview]:
 
 def _records(answers: Answers, literal_bytes: int) -> Records:
     path = answers.path
-    no_text = empty_text()
     vertices = _columns(answers.rows, answers.vertices)
-    ends = _columns(0, (no_text, no_text)) if path is None else _columns(path.src.rows, (path.src, path.trg))
-    labels = _columns(0, (no_text,)) if path is None else _columns(path.label.rows, (path.label,))
+    ends = _no_columns(2) if path is None else _columns(path.src.rows, (path.src, path.trg))
+    labels = _no_columns(1) if path is None else _columns(path.label.rows, (path.label,))
     offsets = np.zeros(answers.rows + 1, np.int64)
     given = np.zeros(answers.rows, np.bool_)
     most = _most_bytes(vertices) + literal_bytes + 3 * MOST_DIGITS
@@ -71,12 +71,18 @@ def _columns(rows: int, texts: tuple[Text, ...]) -> Columns:
     )
 
 
-def _literals(answers: Answers) -> tuple[Array, Array]:
+@cache
+def _no_columns(count: int) -> Columns:
+    return _columns(0, (empty_text(),) * count)
+
+
+@lru_cache(1024)
+def _literals(label: str, arity: int) -> tuple[Array, Array]:
     """The text between the values of a record, in the order of the writing kernel, and where each literal begins."""
-    fields = [field for field in answers.schema.fields if field is not PATH]
-    template = "{" + ",".join(f'"{field.name}":{field.json(answers)}' for field in fields)
+    fields = AnswerSchema(arity).fields
+    template = "{" + ",".join(f'"{field.name}":{field.json(label, arity)}' for field in fields)
     *before_values, last = template.split(SLOT)
-    path_opening, path_closing = PATH.json(answers).split(SLOT)
+    path_opening, path_closing = PATH.json(label, arity).split(SLOT)
     endings = [
         f"{last}}}\n",
         f'{last},"{PATH.name}":{path_opening}',

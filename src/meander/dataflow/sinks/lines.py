@@ -64,6 +64,7 @@ class LineFile(Sink[Iterable[Block]]):
     def __init__(self, path: Path, journal: Journal) -> None:
         self.path = path
         self.journal = journal
+        self.is_compressed = path.suffix == ".gz"
         self.batch, self.before, self.length = -1, 0, 0
         self.is_new = True
         self._gzip: gzip.GzipFile | None = None
@@ -124,7 +125,7 @@ class LineFile(Sink[Iterable[Block]]):
             self._note(batch, self._file.size())
 
     def _append(self, blocks: Iterable[Block]) -> None:
-        if self.path.suffix != ".gz":
+        if not self.is_compressed:
             copy_blocks(blocks, self._file)
         else:
             if self._gzip is None:

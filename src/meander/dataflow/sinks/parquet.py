@@ -294,7 +294,7 @@ def row_groups(path: Path) -> Iterator[pa.Table]:
 
 def unified(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
     """The tables with one type of vertices: integers if all have integers, and strings otherwise."""
-    if len({table.schema for table in tables}) <= 1:
+    if len(tables) <= 1 or len({table.schema for table in tables}) == 1:
         return tables
     schema = widest([table.schema for table in tables])
     return [table if table.schema == schema else table.cast(schema) for table in tables]

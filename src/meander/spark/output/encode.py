@@ -61,12 +61,11 @@ def decode_table(data: bytes | memoryview | Path) -> pa.Table:
 class Encoder:
     """Encodes answers into output rows of a cell, in the order in which they come.
 
-    `formats` has the encoding of each query's answers; `spool` is the folder of large answers, if the driver is on
-    the same machine.
+    `encodings` has that of each query, by name; `spool` is the folder of large answers, or "".
     """
 
-    def __init__(self, formats: Mapping[str, str], spool: str) -> None:
-        self.formats = formats
+    def __init__(self, encodings: Mapping[str, str], spool: str) -> None:
+        self.encodings = encodings
         self.spool = spool
         self.waiting: deque[Future[Output]] = deque()
 
@@ -87,7 +86,7 @@ class Encoder:
 
     def encode(self, result: Result, answers: Answers) -> Output:
         """The answers as one row; if they are many and go to a sink of the driver, the row names a file."""
-        encoding = self.formats.get(result.query)
+        encoding = self.encodings.get(result.query)
         blocks = encode_answers(answers, Encoding(encoding or Encoding.TABLES))
         if self.spool and is_large(answers) and encoding in (Encoding.LINES, Encoding.TABLES):
             name = set_aside(blocks, self.spool)
