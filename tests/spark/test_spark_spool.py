@@ -12,8 +12,7 @@ from pyspark.sql import Row
 
 from meander.dataflow.answers import Answers, Paths
 from meander.dataflow.edges import as_text
-from meander.physical.plan import build
-from meander.physical.planning import plan_query
+from meander.engine import compile_query, physical_plan
 from meander.spark.cell.job import Job
 from meander.spark.encoding import MANY, Encoder
 from meander.spark.formats import ARROW, ARROW_STRINGS, JSONL, decode_table
@@ -21,7 +20,7 @@ from meander.spark.messages import Kind
 from meander.spark.output.spool import contents, empty_spool, set_aside
 from meander.spark.sinks import LineFile, Record
 
-PLAN = build(plan_query("STREAM s WINDOW 9\nAnswer(x, y) <- a(x, y).", name="q"))
+PLAN = physical_plan([compile_query("STREAM s WINDOW 9\nAnswer(x, y) <- a(x, y).", name="q")])
 SIZES = (3, MANY, 1, 3 * MANY, 2 * MANY, 5)
 
 
