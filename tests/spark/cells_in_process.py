@@ -9,10 +9,8 @@ from typing import Any
 
 from meander.dataflow.edges import INFINITY, Reject
 from meander.dataflow.tabular import edges_of, judge_row
+from meander.engine import CompiledQuery, compile_query, staged_plan
 from meander.options import RunOptions
-from meander.physical.plan import QueryPlan
-from meander.physical.planning import plan_query
-from meander.physical.stages import build_stages
 from meander.spark.cell.job import Job, stage_jobs
 from meander.spark.cell.local_cells import LocalCells
 from meander.spark.cell.recovery import StateCache
@@ -43,29 +41,27 @@ class Cells:
 
     def __init__(
         self,
-        plans: Sequence[QueryPlan],
+        queries: Sequence[CompiledQuery],
         cells: int,
         *,
-        path_operator: str = "auto",
-        paths: bool = False,
         snapshots: Path | str = "",
         **options: Any,
     ) -> None:
-        self.options = RunOptions.of(path_operator=path_operator, paths=paths, cells=cells, **options)
+        self.options = RunOptions.of(cells=cells, **options)
         self.snapshots = str(snapshots)
-        self.staged = build_stages(plans, cells, path_operator=path_operator, paths=paths)
-        self.jobs = self.jobs_of(plans)
+        self.staged = staged_plan(queries, self.options)
+        self.jobs = self.jobs_of(queries)
         self.local = LocalCells(self.jobs, TransactionalStore)
         self.answers: list[list[dict[str, Any]]] = [[] for _ in range(cells)]
         self.rejects: list[Reject] = []
         self.figures: list[dict[str, Any]] = []
 
-    def jobs_of(self, plans: Sequence[QueryPlan]) -> list[Job]:
+    def jobs_of(self, queries: Sequence[CompiledQuery]) -> list[Job]:
         return stage_jobs(
             self.staged,
             cell_keys(self.options.cells, self.options.cells),
             run="run",
-            formats={plan.query: "jsonl" for plan in plans},
+            formats={query.name: "jsonl" for query in queries},
             options=self.options,
             snapshots=self.snapshots,
         )
@@ -115,16 +111,14 @@ def run_case(
     cells: int,
     size: int,
     *,
-    path_operator: str = "auto",
     plan: int | None = None,
     incident: Incident | None = None,
     **options: Any,
 ) -> Cells:
     """A case by a number of cells, all its edges in batches of `size`."""
     run = Cells(
-        plan_query(case.text, name="q", plan=plan),
+        [compile_query(case.text, RunOptions(plan=plan), name="q")],
         cells,
-        path_operator=path_operator,
         paths=case.paths,
         mode=case.mode,
         lateness=case.lateness,

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 import meander
 from engine_runs import steps_of
 from judge import judge
-from meander.physical.plan import PATH_OPERATORS, QueryPlan
-from meander.physical.planning import plan_query
-from meander.physical.stages import build_stages
+from meander.engine import CompiledQuery, compile_query, staged_plan
+from meander.options import RunOptions
+from meander.physical.plan import PATH_OPERATORS
 from meander.spark.cell.job import Job
 from meander.spark.cell.manifest import CellManifest
 from meander.spark.cell.step import CellStep
@@ -124,7 +124,7 @@ class ForgetfulCells(Cells):
         self.added_at = -1
         case = recovery.case
         super().__init__(
-            planned(case.text, "q", case.plan),
+            [compiled(case.text, "q", case.plan)],
             recovery.cells,
             path_operator=recovery.operators[0],
             paths=case.paths,
@@ -163,13 +163,13 @@ class ForgetfulCells(Cells):
         """As after a restart with another plan or operator, or with more queries."""
         recovery = self.recovery
         case = recovery.case
-        plans = [result for name in self.names for result in planned(case.text, name, plan)]
+        queries = [compiled(case.text, name, plan) for name in self.names]
         path_operator = recovery.operators[operator % len(recovery.operators)]
-        staged = build_stages(plans, recovery.cells, path_operator=path_operator, paths=case.paths)
+        self.options = replace(self.options, path_operator=path_operator)
+        staged = staged_plan(queries, self.options)
         assert staged.exchanges == self.staged.exchanges
         self.staged = staged
-        self.options = replace(self.options, path_operator=path_operator)
-        self.jobs = self.local.jobs = self.jobs_of(plans)
+        self.jobs = self.local.jobs = self.jobs_of(queries)
 
     def fail(self, batch: int, job: Job, cell: int, chunks: list[Chunk]) -> None:
         """What happens to a cell's task before it succeeds."""
@@ -227,9 +227,10 @@ def plan_count(text: str) -> int:
 
 
 @cache
-def planned(text: str, name: str, plan: int | None) -> list[QueryPlan]:
-    """A query's plans; of any number, that of those there are."""
-    return plan_query(text, name=name, plan=None if plan is None else plan % plan_count(text))
+def compiled(text: str, name: str, plan: int | None) -> CompiledQuery:
+    """A query with any number for its plan, of which the remainder by the number of plans counts."""
+    number = None if plan is None else plan % plan_count(text)
+    return compile_query(text, RunOptions(plan=number), name=name)
 
 
 # ---------------------------------------------------------------------------------------------------------

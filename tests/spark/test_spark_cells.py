@@ -14,10 +14,9 @@ from incidents import instants_held
 
 from meander.dataflow.edges import INFINITY
 from meander.dataflow.tabular import edges_of
+from meander.engine import compile_query, physical_plan
 from meander.errors import StateError
 from meander.options import RunOptions
-from meander.physical.plan import build
-from meander.physical.planning import plan_query
 from meander.spark.cell.ingest import forward
 from meander.spark.cell.job import Job
 from meander.spark.cell.manifest import CellManifest
@@ -39,8 +38,9 @@ FIELDS = ("snapshots", "unordered", "started")
 def make_job(text, *, cells=(0,), **options) -> Job:
     """A job of one stage; `options` are those of a run, or fields of the job."""
     fields = {name: options.pop(name) for name in FIELDS if name in options}
-    plan = build(plan_query(text, name="q"), paths=options.get("paths", False))
-    return Job("run", plan, plan.streams, cells, {"q": "jsonl"}, RunOptions(**options), **fields)
+    run_options = RunOptions(**options)
+    plan = physical_plan([compile_query(text, name="q")], run_options)
+    return Job("run", plan, plan.streams, cells, {"q": "jsonl"}, run_options, **fields)
 
 
 def arrivals_of(seed, rows, streams=("s",), delay=0) -> list[tuple[str, tuple[Any, ...]]]:

@@ -14,7 +14,7 @@ from incidents import open_session, read_records
 from meander.dataflow.edges import INFINITY, Reason
 from meander.dataflow.tabular import edges_of
 from meander.dataflow.tally import position_of
-from meander.physical.planning import plan_query
+from meander.engine import compile_query
 from meander.spark.edge_codec import decode_edges, edges_chunk, encode_edges, encode_rejects, reject_reasons
 from meander.spark.input.ledger import Segment
 from meander.spark.input.reader import read_segment
@@ -51,7 +51,7 @@ def test_what_is_rejected_does_not_depend_on_batches_or_cells_and_counts_once(
 ) -> None:
     stamps = [max(0, sum(steps[: at + 1])) for at in range(len(steps))]
     rows = [(f"v{at}", "ab"[at % 2], f"v{at + 1}", time) for at, time in enumerate(stamps)]
-    made = Cells(plan_query(JOIN, name="q"), cells, lateness=lateness, max_jump=max_jump)
+    made = Cells([compile_query(JOIN, name="q")], cells, lateness=lateness, max_jump=max_jump)
     for start in range(0, len(rows), size):
         made.step([edges_chunk("s", edges_of(rows[start : start + size]))])
     made.step([closed("s")])

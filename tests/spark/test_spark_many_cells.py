@@ -24,7 +24,6 @@ from meander.engine import compile_query, staged_plan
 from meander.errors import StateError
 from meander.options import RunOptions
 from meander.physical.plan import PATH_OPERATORS
-from meander.physical.planning import plan_query
 from meander.spark.checkpoint.identity import check_checkpoint, record_queries, recorded_plans, run_identity
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, closed
@@ -109,7 +108,7 @@ def test_longer_streams_with_snapshots_and_forgetting(name, cells, tmp_path) -> 
         if next(steps) % 5 == 0:
             cells.cache.forget()
 
-    made = Cells(plan_query(QUERIES[name], name="q"), cells, snapshots=str(tmp_path), snapshot_rows=40)
+    made = Cells([compile_query(QUERIES[name], name="q")], cells, snapshots=str(tmp_path), snapshot_rows=40)
     for chunks in chunks_of(rows, 50):
         made.step(chunks, incident)
     assert instants_held(made.records) == instants_held(meander.run(QUERIES[name], rows))
@@ -121,7 +120,7 @@ def test_a_cell_holds_what_its_share_reads_and_no_more() -> None:
     """Edges that a path begins with are spread over the cells; what the query does not ask for is nowhere."""
     text = "STREAM s WINDOW 1000000\nAnswer(x, y) <- (a/b)(x, y) as P."
     rows = [(f"v{at % 97}", "aaab"[at % 4] if at % 5 else "z", f"v{at % 89}", at) for at in range(4000)]
-    made = Cells(plan_query(text, name="q"), 4)
+    made = Cells([compile_query(text, name="q")], 4)
     (first, *_) = chunks_of(rows, 4000)
     made.step(first)
     count = Counter(label for _, label, _, _ in rows)

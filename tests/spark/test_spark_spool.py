@@ -14,15 +14,14 @@ from meander.dataflow.answers import Answers, Paths
 from meander.dataflow.edges import as_text
 from meander.dataflow.sinks.lines import LineFile
 from meander.dataflow.sinks.sink import Encoding
-from meander.physical.plan import build
-from meander.physical.planning import plan_query
+from meander.engine import compile_query, physical_plan
 from meander.spark.cell.job import Job
 from meander.spark.messages import Kind
 from meander.spark.output.encode import MANY, Encoder, decode_table
 from meander.spark.output.journal import CheckpointJournal
 from meander.spark.output.spool import contents, empty_spool, set_aside
 
-PLAN = build(plan_query("STREAM s WINDOW 9\nAnswer(x, y) <- a(x, y).", name="q"))
+PLAN = physical_plan([compile_query("STREAM s WINDOW 9\nAnswer(x, y) <- a(x, y).", name="q")])
 SIZES = (3, MANY, 1, 3 * MANY, 2 * MANY, 5)
 
 

@@ -12,12 +12,11 @@ from types import SimpleNamespace
 import pytest
 from incidents import CLOSURE, TRIANGLE, descendants, generate, open_session, write_tsv
 
-from meander.physical.planning import plan_query
-from meander.physical.stages import build_stages
+from meander.engine import compile_query, staged_plan
+from meander.options import RunOptions
 from meander.spark.cell.job import Job, stage_jobs
 from meander.spark.daemon import load
 from meander.spark.workers.pool import JOBS, MODULE, POOL, Pool, pack_jobs, unpack_jobs
-from meander.syntax import parse
 
 AFTERWARDS = """
 import sys
@@ -42,14 +41,18 @@ print(len(loaded), len(set(sys.modules) - modules))
 
 
 def jobs_of(*texts, cells) -> list[Job]:
-    plans = [
-        one
-        for number, text in enumerate(texts)
-        for one in plan_query(parse(text, unit="s"), name=f"q{number}", demand=cells == 1)
-    ]
-    staged = build_stages(plans, cells)
-    formats = {f"q{number}": "jsonl" for number in range(len(texts))}
-    return stage_jobs(staged, range(cells), run="r", formats=formats, snapshots="s", started=1.0)
+    options = RunOptions(cells=cells)
+    queries = [compile_query(text, name=f"q{number}") for number, text in enumerate(texts)]
+    formats = {query.name: "jsonl" for query in queries}
+    return stage_jobs(
+        staged_plan(queries, options),
+        range(cells),
+        run="r",
+        formats=formats,
+        options=options,
+        snapshots="s",
+        started=1.0,
+    )
 
 
 @pytest.mark.parametrize("cells", [1, 2])
