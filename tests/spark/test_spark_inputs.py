@@ -17,9 +17,11 @@ from incidents import (
     read_records,
     write_tsv,
 )
+from pyspark.sql.types import DoubleType, LongType, ShortType, StringType, TimestampNTZType, TimestampType
 
 import meander
 from meander.errors import ArgumentError, InputError
+from meander.spark.input.dataframes import check_type
 from meander.spark.session import Session
 from meander.spark.settings import PROVIDER
 
@@ -271,3 +273,23 @@ def test_a_sink_whose_package_is_not_there_is_refused_before_the_run_starts(spar
     assert "io.delta:delta-spark" in str(refused.value)
     with pytest.raises(ArgumentError, match="Spark does not know the format nonsense"):
         session.start(sinks={"q": {"format": "nonsense"}})
+
+
+@pytest.mark.parametrize(
+    ("field", "kind", "wanted"),
+    [
+        ("src", DoubleType(), "has type double, not strings or integers"),
+        ("label", LongType(), "has type bigint, not strings"),
+        ("ts", StringType(), "has type string, not integers or timestamps"),
+    ],
+)
+def test_a_column_of_another_type_is_refused_with_the_types_that_a_field_can_have(field, kind, wanted):
+    with pytest.raises(ArgumentError, match=f"the column c of stream s {wanted}"):
+        check_type("s", field, "c", kind)
+
+
+def test_columns_of_every_type_of_a_field_are_accepted():
+    for kind in (StringType(), LongType(), ShortType()):
+        check_type("s", "trg", "c", kind)
+    for kind in (LongType(), TimestampType(), TimestampNTZType()):
+        check_type("s", "ts", "c", kind)

@@ -15,7 +15,6 @@ from meander.algebra.translate import translate
 from meander.cli.progress import Progress
 from meander.cli.terminal import is_terminal, print_note, print_warning
 from meander.dataflow.sources.registry import needs_spark
-from meander.errors import ArgumentError
 from meander.physical.plan import build
 from meander.physical.planning import plan_query
 from meander.syntax.query import RegularQuery
@@ -158,9 +157,6 @@ def run_in_process(request: Request) -> None:
     from meander.dataflow.sources.reader import is_live, open_source
     from meander.dataflow.tally import Tally, jump_message
 
-    for name, path in request.streams.items():
-        if needs_spark(path):
-            raise ArgumentError(f"{name} comes from Kafka", hint="Kafka needs --runner spark")
     chosen = plan_query(
         request.query, plan=request.plan, path_operator=request.path_operator, demand=request.demand
     )
