@@ -1,10 +1,15 @@
 """Stages: where a plan for several cells is cut, and what is sent to whom."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import pytest
 
 from engine_runs import plan_query
 from meander.physical.plan import PathOp, ReceiveOp
-from meander.physical.stages import build_stages
+from meander.physical.stages import StagedPlan, build_stages, stream_operators
+from meander.physical.streams import StreamRef
 
 PAPER = {
     "Q1": "Answer(x, y) <- a*(x, y) as P.",
@@ -17,34 +22,34 @@ PAPER = {
 }
 
 
-def stages_of(text, cells=3, plan=None, **options):
+def stages_of(text: str, cells: int = 3, plan: int | None = None, **options: Any) -> StagedPlan:
     return build_stages(plan_query(f"STREAM s WINDOW 24h\n{text}", name="q", plan=plan), cells, **options)
 
 
-def sent(staged):
+def sent(staged: StagedPlan) -> dict[tuple[int, str, str], str]:
     """(stage, stream, label) → "all", or the ends whose owners are sent it."""
     return {
-        (one.stage, one.stream, one.label): "all" if one.to_all else "/".join(one.sides)
+        (one.stage, one.stream, one.label): "all" if one.broadcast else "/".join(one.sides)
         for one in staged.deliveries
     }
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_one_cell_is_one_stage_without_exchange(name):
+def test_one_cell_is_one_stage_without_exchange(name: str) -> None:
     staged = stages_of(PAPER[name], cells=1)
     assert len(staged.stages) == 1
     assert staged.deliveries == ()
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_every_query_of_the_paper_is_computed_by_shares(name):
+def test_every_query_of_the_paper_is_computed_by_shares(name: str) -> None:
     staged = stages_of(PAPER[name])
     assert not any(stage.in_full for stage in staged.stages)
     for stage in staged.stages[1:]:
-        assert any("/" in stream for stream in stage.plan.streams)
+        assert any(scan.source.side for scan in stream_operators(stage.plan.operators))
 
 
-def test_edges_that_a_path_begins_with_go_to_the_owner_of_its_root_alone():
+def test_edges_that_a_path_begins_with_go_to_the_owner_of_its_root_alone() -> None:
     assert sent(stages_of(PAPER["Q3"])) == {
         (1, "s", "a"): "src",
         (1, "s", "b"): "all",
@@ -56,11 +61,11 @@ def test_edges_that_a_path_begins_with_go_to_the_owner_of_its_root_alone():
     }
 
 
-def test_an_edge_that_all_read_is_not_sent_to_owners_too():
+def test_an_edge_that_all_read_is_not_sent_to_owners_too() -> None:
     assert sent(stages_of(PAPER["Q1"])) == {(1, "s", "a"): "all"}
 
 
-def test_a_derived_edge_that_is_read_in_full_is_a_stage_of_its_own():
+def test_a_derived_edge_that_is_read_in_full_is_a_stage_of_its_own() -> None:
     staged = stages_of(PAPER["Q7"])
     first, second = staged.stages[1:]
     assert [(one.head, one.raw) for one in first.plan.results] == [("@1", True)]
@@ -75,18 +80,18 @@ def test_a_derived_edge_that_is_read_in_full_is_a_stage_of_its_own():
     }
 
 
-def test_a_path_read_by_its_target_is_sent_to_the_owner_of_that():
+def test_a_path_read_by_its_target_is_sent_to_the_owner_of_that() -> None:
     staged = stages_of("Answer(y) <- a+(x, y), b(y, z).")
     assert sent(staged) == {(1, "s", "a"): "all", (2, "@1", ""): "trg", (2, "s", "b"): "src"}
 
 
-def test_what_is_cheap_to_derive_is_derived_where_it_is_read():
+def test_what_is_cheap_to_derive_is_derived_where_it_is_read() -> None:
     staged = stages_of("D(x, y) <- a(y, x).\nAnswer(x, y) <- (b/D+)(x, y) as P.", plan=0)
     assert len(staged.stages) == 2
     assert not any(isinstance(one, ReceiveOp) for one in staged.last.operators)
 
 
-def test_queries_share_what_is_derived_for_one_of_them():
+def test_queries_share_what_is_derived_for_one_of_them() -> None:
     texts = {
         "edges": "STREAM s WINDOW 24h\nRL(x, y) <- a+(x, y), b(x, m), c(m, y).",
         "closure": f"STREAM s WINDOW 24h\n{PAPER['Q7']}",
@@ -98,21 +103,33 @@ def test_queries_share_what_is_derived_for_one_of_them():
     assert {one.query for one in staged.last.results} == {"edges", "closure"}
 
 
-def test_paths_over_derived_edges_are_proved_with_what_is_received():
+def test_paths_over_derived_edges_are_proved_with_what_is_received() -> None:
     staged = stages_of(PAPER["Q4"], plan=0, paths=True)
     (proof,) = staged.last.results[0].proofs
     assert all(isinstance(staged.last.operators[source], ReceiveOp) for source in proof.path.inputs)
 
 
-def test_an_answer_without_vertices_is_computed_in_full():
+def test_an_answer_without_vertices_is_computed_in_full() -> None:
     staged = stages_of("Answer() <- a(x, y), b(y, z).")
     assert staged.stages[-1].in_full == {("q", "Answer")}
 
 
-def test_what_cells_send_each_other_is_known_by_a_digest():
+def test_what_cells_send_each_other_is_known_by_a_digest() -> None:
     """It tells plans apart that keep other edges, and no others."""
     text = PAPER["Q4"]
     assert stages_of(text, cells=1).exchanges == ""
     assert stages_of(text).exchanges == stages_of(text, path_operator="closure").exchanges
     assert stages_of(text).exchanges != stages_of(text, plan=0).exchanges
     assert stages_of(text.replace("a(x", "c(x")).exchanges != stages_of(text).exchanges
+
+
+def test_the_streams_of_a_stage_are_values_with_keys_of_their_own() -> None:
+    staged = stages_of("Answer(y) <- a+(x, y), b(y, z).")
+    first, second = (
+        {scan.source for scan in stream_operators(stage.plan.operators)} for stage in staged.stages[1:]
+    )
+    assert first == {StreamRef("s"), StreamRef("s", "src")}
+    assert second == {StreamRef("@1", "trg", derived=True), StreamRef("s", "src")}
+    assert staged.streams == ("s",)
+    for sources in (first, second):
+        assert len({source.key for source in sources}) == len(sources)

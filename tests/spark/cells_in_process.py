@@ -1,76 +1,131 @@
 """All cells of all stages in one process, without Spark: the same steps, the same rows as bytes between them."""
 
-import json
+from __future__ import annotations
 
-from meander.dataflow.edges import INFINITY
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from meander.dataflow.edges import INFINITY, Reject
 from meander.dataflow.tabular import edges_of, judge_row
-from meander.physical.planning import plan_query
-from meander.physical.stages import build_stages
-from meander.spark.advance import LIVE
-from meander.spark.cells import stage_jobs
-from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, REJECTS, TICK, Chunk, cell_keys
-from meander.spark.codec import decode_rejects, encode_edges
-from meander.spark.rehearsal import Memory, no_incident, rehearse
+from meander.engine import CompiledQuery, compile_query, staged_plan
+from meander.options import RunOptions
+from meander.spark.cell.job import Job, stage_jobs
+from meander.spark.cell.local_cells import LocalCells
+from meander.spark.cell.recovery import StateCache
+from meander.spark.cell.store import InMemoryStore
+from meander.spark.edge_codec import decode_rejects, edges_chunk
+from meander.spark.messages import Chunk, Kind, Output, cell_keys, closed
+from strategies import Case
+
+Incident = Callable[["Cells", Job, int, list[Chunk]], Any]
+
+
+class TransactionalStore(InMemoryStore):
+    """A store whose uncommitted writes can be undone, as Spark's can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.committed: dict[str | int, bytes] = {}
+
+    def commit(self) -> None:
+        self.committed = dict(self.values)
+
+    def roll_back(self) -> None:
+        self.values = dict(self.committed)
 
 
 class Cells:
-    """The cells of a run. `step` is one batch; what has left is in `answers` (by cell), `rejects` and `figures`."""
+    """The cells of a run. `step` is one batch; its rows are added to `answers` (by cell), `rejects` and `figures`."""
 
-    def __init__(self, plans, cells, *, path_operator="auto", paths=False, run="run", **options):
-        self.staged = build_stages(plans, cells, path_operator=path_operator, paths=paths)
-        keys = cell_keys(cells, cells)
-        options = {"handover": False, "paths": paths} | options
-        formats = {one.query: "jsonl" for one in plans}
-        self.jobs = stage_jobs(self.staged, keys, run=f"{run}, {cells} cells", formats=formats, **options)
-        self.stores = {(job.stage, key): Memory() for job in self.jobs for key in job.cells}
-        self.answers = [[] for _ in range(cells)]
-        self.rejects = []
-        self.figures = []
-        LIVE.clear()
+    def __init__(
+        self,
+        queries: Sequence[CompiledQuery],
+        cells: int,
+        *,
+        snapshots: Path | str = "",
+        **options: Any,
+    ) -> None:
+        self.options = RunOptions.of(cells=cells, **options)
+        self.snapshots = str(snapshots)
+        self.staged = staged_plan(queries, self.options)
+        self.jobs = self.jobs_of(queries)
+        self.local = LocalCells(self.jobs, TransactionalStore)
+        self.answers: list[list[dict[str, Any]]] = [[] for _ in range(cells)]
+        self.rejects: list[Reject] = []
+        self.figures: list[dict[str, Any]] = []
 
-    def step(self, chunks, lose=no_incident):
-        """One batch through all stages; `lose` may take something from a cell before its step."""
-        for cell, row in rehearse(self.jobs, self.stores, chunks, before=lose):
+    def jobs_of(self, queries: Sequence[CompiledQuery]) -> list[Job]:
+        return stage_jobs(
+            self.staged,
+            cell_keys(self.options.cells, self.options.cells),
+            run="run",
+            formats={query.name: "jsonl" for query in queries},
+            options=self.options,
+            snapshots=self.snapshots,
+        )
+
+    @property
+    def cache(self) -> StateCache:
+        return self.local.cache
+
+    def step(self, chunks: Sequence[Chunk], incident: Incident | None = None) -> None:
+        """One batch through all stages; `incident` may take something from a cell before its step."""
+        before = None if incident is None else lambda *task: incident(self, *task)
+        for cell, row in self.local.run_batch(chunks, before):
             self.take(cell, row)
 
-    def take(self, cell, row):
-        if row.kind == ANSWERS:
+    def take(self, cell: int, row: Output) -> None:
+        if row.kind == Kind.ANSWERS:
             self.answers[cell] += [json.loads(line) for line in row.data.splitlines()]
-        elif row.kind == REJECTS:
+        elif row.kind == Kind.REJECTS:
             self.rejects += decode_rejects(row.data)
-        elif row.kind == FIGURES:
+        elif row.kind == Kind.FIGURES:
             self.figures.append(json.loads(row.data))
 
     @property
-    def records(self):
-        return [record for mine in self.answers for record in mine]
+    def records(self) -> list[dict[str, Any]]:
+        return [record for of_cell in self.answers for record in of_cell]
 
 
-def batches_of_case(case, size):
-    """The usable edges of a case in batches of `size` a stream, then the streams' ends."""
+def forget(cells: Cells, *task: Any) -> None:
+    """The worker has lost the state of all its cells."""
+    cells.cache.forget()
+
+
+def batches_of_case(case: Case, size: int) -> Iterator[list[Chunk]]:
+    """The usable edges of a case in batches of `size` per stream, then the streams' ends."""
     usable = {name: [row for row in rows if judge_row(row) is None] for name, rows in case.streams.items()}
     for start in range(0, max(map(len, usable.values()), default=0), size):
         yield [
-            Chunk(EDGES, name, 0, encode_edges(edges_of(rows[start : start + size]), lines=False))
+            edges_chunk(name, edges_of(rows[start : start + size]))
             for name, rows in usable.items()
             if rows[start : start + size]
         ]
-    yield [Chunk(TICK, name, 0, CLOSED) for name in case.streams]
+    yield [closed(name) for name in case.streams]
 
 
-def run_case(case, cells, size, *, path_operator="auto", plan=None, lose=no_incident, **options):
+def run_case(
+    case: Case,
+    cells: int,
+    size: int,
+    *,
+    plan: int | None = None,
+    incident: Incident | None = None,
+    **options: Any,
+) -> Cells:
     """A case by a number of cells, all its edges in batches of `size`."""
-    made = Cells(
-        plan_query(case.text, name="q", plan=plan),
+    run = Cells(
+        [compile_query(case.text, RunOptions(plan=plan), name="q")],
         cells,
-        path_operator=path_operator,
         paths=case.paths,
         mode=case.mode,
         lateness=case.lateness,
         **options,
     )
     for chunks in batches_of_case(case, size):
-        made.step([one for one in chunks if one.stream in made.staged.streams], lose)
-    last = made.figures[-made.jobs[-1].cells_of_all_stages :]
-    assert all(one["time"] == INFINITY for one in last)
-    return made
+        run.step([chunk for chunk in chunks if chunk.stream in run.staged.streams], incident)
+    last = run.figures[-run.jobs[-1].cells_of_all_stages :]
+    assert all(figures["time"] == INFINITY for figures in last)
+    return run

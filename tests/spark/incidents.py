@@ -1,11 +1,14 @@
 """What the tests of recovery share: streams, runs, processes to kill, and the answers of a run without incident."""
 
+from __future__ import annotations
+
 import json
 import os
 import random
 import signal
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import meander
 from judge import instants
@@ -15,7 +18,7 @@ CLOSURE = "STREAM s WINDOW 40 SLIDE 4\nAnswer(x, y) <- (a/b*)(x, y) as P."
 TRIANGLE = "STREAM s WINDOW 30\nAnswer(x, z) <- a(x, y), b(y, z), a(x, z)."
 
 
-def generate(seed, rows, *, labels="ab", deletions=False):
+def generate(seed, rows, *, labels="ab", deletions=False) -> list[tuple[Any, ...]]:
     """Edges among ten vertices, four at an instant."""
     draw = random.Random(seed)
     out = []
@@ -25,16 +28,16 @@ def generate(seed, rows, *, labels="ab", deletions=False):
     return out
 
 
-def write_tsv(path, rows):
+def write_tsv(path, rows) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
 
 
-def read_records(path):
+def read_records(path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def canonical(records):
+def canonical(records) -> dict[tuple[Any, Any], Any]:
     """For each answer the maximal intervals in which it holds, by all of its records in their order."""
     by_answer = defaultdict(list)
     for record in records:
@@ -42,7 +45,19 @@ def canonical(records):
     return {answer: held for answer, ones in by_answer.items() if (held := instants(ones))}
 
 
-def assert_undisturbed(records, text, edges, **options):
+def instants_held(records) -> dict[tuple[Any, Any], set[int]]:
+    """For each answer the instants at which it holds."""
+    held = {}
+    for record in records:
+        key = (record["src"], record["trg"])
+        if record["op"] == "+":
+            held.setdefault(key, set()).update(range(record["ts"], record["exp"]))
+        else:
+            held[key] = {time for time in held.get(key, ()) if time < record["ts"]}
+    return {key: times for key, times in held.items() if times}
+
+
+def assert_undisturbed(records, text, edges, **options) -> None:
     """The records say what those of a run without incident say, and none is there twice."""
     expected = canonical(meander.run(text, edges, **options))
     assert expected
@@ -50,7 +65,7 @@ def assert_undisturbed(records, text, edges, **options):
     assert not given_twice(records)
 
 
-def given_twice(records):
+def given_twice(records) -> list[dict[str, Any]]:
     """The records that say again what their answer's records have said since its last `-`."""
     said = defaultdict(set)
     twice = []
@@ -66,7 +81,7 @@ def given_twice(records):
     return twice
 
 
-def open_session(spark, streams, queries):
+def open_session(spark, streams, queries) -> Session:
     session = Session(spark)
     for name, place in streams.items():
         session.stream(name, place if not isinstance(place, Path) else str(place))
@@ -75,7 +90,7 @@ def open_session(spark, streams, queries):
     return session
 
 
-def processes():
+def processes() -> list[tuple[int, int, str, str]]:
     """All processes: number, parent, command, environment at their start."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -90,7 +105,7 @@ def processes():
     return found
 
 
-def descendants(root):
+def descendants(root) -> list[tuple[int, int, str, str]]:
     """The processes that `root` has started, and those that they have."""
     everyone = processes()
     family = {root}
@@ -101,7 +116,7 @@ def descendants(root):
     return [one for one in everyone if one[0] in family and one[0] != root]
 
 
-def kill_workers(run_id, *, daemon):
+def kill_workers(run_id, *, daemon) -> int:
     """Kill the Python workers that hold the cells of a run, or the process that they are forked from; how many."""
     mine = [one for one in descendants(os.getpid()) if f"MEANDER_POOL={run_id}" in one[3]]
     numbers = {one[0] for one in mine}

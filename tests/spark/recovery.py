@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 import meander
 from engine_runs import steps_of
 from judge import judge
-from meander.physical.plan import PATH_OPERATORS, QueryPlan
-from meander.physical.planning import plan_query
-from meander.physical.stages import build_stages
-from meander.spark.advance import LIVE, advance
-from meander.spark.cells import Job, Output, stage_jobs
-from meander.spark.chunks import ANSWERS, CLOSED, EDGES, TICK, Chunk
-from meander.spark.codec import encode_edges
-from meander.spark.state import Head
+from meander.engine import CompiledQuery, compile_query, staged_plan
+from meander.options import RunOptions
+from meander.physical.plan import PATH_OPERATORS
+from meander.spark.cell.job import Job
+from meander.spark.cell.manifest import CellManifest
+from meander.spark.cell.step import CellStep
+from meander.spark.edge_codec import edges_chunk
+from meander.spark.messages import Chunk, Kind, Output, closed
 from oracle import Edge, Expected, expect, is_usable
 from querytext import Step, read_query
 from strategies import Case, cases, once_in, pick
@@ -123,23 +123,20 @@ class ForgetfulCells(Cells):
         self.by_query: dict[str, list[dict[str, Any]]] = {}
         self.added_at = -1
         case = recovery.case
-        self.options = {
-            "mode": case.mode,
-            "lateness": case.lateness,
-            "idle": inf,
-            "snapshots": str(folder),
-            "snapshot_rows": recovery.snapshot_rows,
-        }
         super().__init__(
-            planned(case.text, "q", case.plan),
+            [compiled(case.text, "q", case.plan)],
             recovery.cells,
             path_operator=recovery.operators[0],
             paths=case.paths,
-            **self.options,
+            mode=case.mode,
+            lateness=case.lateness,
+            idle=inf,
+            snapshots=folder,
+            snapshot_rows=recovery.snapshot_rows,
         )
 
     def take(self, cell: int, row: Output) -> None:
-        if row.kind == ANSWERS:
+        if row.kind == Kind.ANSWERS:
             records = self.by_query.setdefault(row.query, [])
             records += [json.loads(line) for line in row.data.splitlines()]
 
@@ -147,67 +144,55 @@ class ForgetfulCells(Cells):
         """What happens between two batches."""
         match self.recovery.losses[batch % len(self.recovery.losses)]:
             case "state":
-                LIVE.clear()
+                self.cache.forget()
             case "state and snapshots":
-                LIVE.clear()
+                self.cache.forget()
                 shutil.rmtree(self.folder, ignore_errors=True)
-            case "state of one cell" if LIVE:
-                del LIVE[sorted(LIVE)[batch % len(LIVE)]]
+            case "state of one cell":
+                self.cache.forget(batch)
             case "another plan":
                 # Several cells keep to a plan that reads the edges that they hold.
                 self.resume(batch if self.recovery.cells == 1 else self.recovery.case.plan, batch)
         if batch == self.recovery.added and self.recovery.cells == 1:
             self.names.append("second")
-            stored = self.stores[0, self.jobs[0].cells[0]].read_head()
-            self.added_at = -1 if stored is None else Head.from_bytes(stored).time
+            stored = self.local.stores[0, self.jobs[0].cells[0]].read_manifest()
+            self.added_at = -1 if stored is None else CellManifest.from_bytes(stored).time
             self.resume(self.recovery.case.plan, batch)
 
     def resume(self, plan: int | None, operator: int) -> None:
         """As after a restart with another plan or operator, or with more queries."""
         recovery = self.recovery
         case = recovery.case
-        staged = build_stages(
-            [one for name in self.names for one in planned(case.text, name, plan)],
-            recovery.cells,
-            path_operator=recovery.operators[operator % len(recovery.operators)],
-            paths=case.paths,
-        )
+        queries = [compiled(case.text, name, plan) for name in self.names]
+        path_operator = recovery.operators[operator % len(recovery.operators)]
+        self.options = replace(self.options, path_operator=path_operator)
+        staged = staged_plan(queries, self.options)
         assert staged.exchanges == self.staged.exchanges
-        first = self.jobs[0]
-        self.jobs = stage_jobs(
-            staged,
-            first.targets,
-            run=first.run,
-            formats=dict.fromkeys(self.names, "jsonl"),
-            handover=False,
-            paths=case.paths,
-            **self.options,
-        )
+        self.staged = staged
+        self.jobs = self.local.jobs = self.jobs_of(queries)
 
     def fail(self, batch: int, job: Job, cell: int, chunks: list[Chunk]) -> None:
         """What happens to a cell's task before it succeeds."""
         loss = self.recovery.losses[batch % len(self.recovery.losses)]
         if loss in ("the task", "half a task"):
-            attempt = advance(job, cell, self.stores[job.stage, cell], chunks)
+            store = self.local.stores[job.stage, cell]
+            attempt = CellStep(job, cell, store, self.cache).run(chunks)
             for _ in attempt:
                 if loss == "half a task":
                     break
             attempt.close()
-            self.stores[job.stage, cell].roll_back()
+            store.roll_back()
 
     def run(self) -> None:
         """Process all batches."""
         case = self.recovery.case
         read = {name: rows for name, rows in case.streams.items() if name in self.staged.streams}
         for batch, (stream, edges) in enumerate(steps_of(read, case.batch_rows)):
-            chunk = Chunk(TICK, stream, 0, CLOSED)
-            if edges is not None:
-                chunk = Chunk(EDGES, stream, 0, encode_edges(edges, lines=False))
+            chunk = closed(stream) if edges is None else edges_chunk(stream, edges)
             self.lose(batch)
-            self.step([chunk], lambda *task, batch=batch: self.fail(batch, *task))
-            for store in self.stores.values():
+            self.step([chunk], lambda _, *task, batch=batch: self.fail(batch, *task))
+            for store in self.local.stores.values():
                 store.commit()
-        LIVE.clear()
 
 
 def hold_law(recovery: Recovery) -> list[dict[str, Any]]:
@@ -242,9 +227,10 @@ def plan_count(text: str) -> int:
 
 
 @cache
-def planned(text: str, name: str, plan: int | None) -> list[QueryPlan]:
-    """A query's plans; of any number, that of those there are."""
-    return plan_query(text, name=name, plan=None if plan is None else plan % plan_count(text))
+def compiled(text: str, name: str, plan: int | None) -> CompiledQuery:
+    """A query with any number for its plan, of which the remainder by the number of plans counts."""
+    number = None if plan is None else plan % plan_count(text)
+    return compile_query(text, RunOptions(plan=number), name=name)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -1,33 +1,49 @@
 """A cell over a store: whatever is lost between two batches but the store, the answers are the same."""
 
+from __future__ import annotations
+
 import json
 import random
+import shutil
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from cells_in_process import TransactionalStore
+from incidents import instants_held
 
 from meander.dataflow.edges import INFINITY
 from meander.dataflow.tabular import edges_of
-from meander.physical.plan import build
-from meander.physical.planning import plan_query
-from meander.spark import advance as steps
-from meander.spark.advance import LIVE, advance
-from meander.spark.arriving import passed_on
-from meander.spark.cells import HEAD, INGEST, Cell, Job
-from meander.spark.chunks import ANSWERS, CLOSED, EDGES, FIGURES, FULL, PARTITION_SHIFT, REJECTS, TICK, Chunk
-from meander.spark.codec import decode_rejects, encode_edges
-from meander.spark.rehearsal import Memory
+from meander.engine import compile_query, physical_plan
+from meander.errors import StateError
+from meander.options import RunOptions
+from meander.spark.cell.ingest import forward
+from meander.spark.cell.job import Job
+from meander.spark.cell.manifest import CellManifest
+from meander.spark.cell.recovery import StateCache
+from meander.spark.cell.step import CellStep, Row
+from meander.spark.checkpoint.notes import FORMAT
+from meander.spark.edge_codec import decode_rejects, edges_chunk
+from meander.spark.messages import PARTITION_SHIFT, Chunk, Kind, cell_failure, closed, tick
+from meander.spark.workers.operator import INGEST, MANIFEST, CellOperator
 
 CLOSURE = "STREAM s WINDOW 20 SLIDE 2\nAnswer(x, y) <- (a/b*)(x, y) as P."
 TRIANGLE = "STREAM s WINDOW 12\nAnswer(x, z) <- a(x, y), b(y, z), a(x, z)."
 TWO_STREAMS = "STREAM s WINDOW 20\nSTREAM t WINDOW 9\nAnswer(x, z) <- s.a(x, y), t.b(y, z)."
 
 
-def make_job(text, **more):
-    plan = build(plan_query(text, name="q"), paths=more.get("paths", False))
-    return Job("run", plan, plan.streams, (0,), {"q": "jsonl"}, **more)
+FIELDS = ("snapshots", "unordered", "started")
 
 
-def generate(seed, rows, streams=("s",), delay=0):
+def make_job(text, *, cells=(0,), **options) -> Job:
+    """A job of one stage; `options` are those of a run, or fields of the job."""
+    fields = {name: options.pop(name) for name in FIELDS if name in options}
+    run_options = RunOptions(**options)
+    plan = physical_plan([compile_query(text, name="q")], run_options)
+    return Job("run", plan, plan.streams, cells, {"q": "jsonl"}, run_options, **fields)
+
+
+def arrivals_of(seed, rows, streams=("s",), delay=0) -> list[tuple[str, tuple[Any, ...]]]:
     draw = random.Random(seed)
     out = []
     for at in range(rows):
@@ -37,173 +53,165 @@ def generate(seed, rows, streams=("s",), delay=0):
     return out
 
 
-def batches_of(arrivals, size):
+def batches_of(arrivals, size) -> Iterator[list[Chunk]]:
     for start in range(0, len(arrivals), size):
         part = arrivals[start : start + size]
         chunks = []
         for stream in dict.fromkeys(name for name, _ in part):
             edges = edges_of([edge for name, edge in part if name == stream])
-            chunks.append(Chunk(EDGES, stream, len(chunks), encode_edges(edges, lines=False)))
+            chunks.append(edges_chunk(stream, edges, len(chunks)))
         yield chunks
-    yield [Chunk(TICK, name, 0, CLOSED) for name in dict.fromkeys(name for name, _ in arrivals)]
+    yield [closed(name) for name in dict.fromkeys(name for name, _ in arrivals)]
 
 
-def run(job, arrivals, size, disturb=lambda store, number: None):
-    LIVE.clear()
-    store = Memory()
-    answers, rejects, figures = [], [], []
+class OneCell:
+    """A cell with its store and the cache of its worker; the rows of all its steps are in the lists."""
+
+    def __init__(self, job, cache=None, store=None, **step_options) -> None:
+        self.job = job
+        self.cache = cache or StateCache()
+        self.store = store or TransactionalStore()
+        self.step_options = step_options
+        self.answers, self.rejects, self.figures = [], [], []
+
+    def attempt(self, chunks) -> Iterator[Row]:
+        return CellStep(self.job, 0, self.store, self.cache, **self.step_options).run(chunks)
+
+    def fail(self, chunks, *, after=None) -> None:
+        """A task that is not committed: it ends after so many rows, or does all of its work."""
+        rows = self.attempt(chunks)
+        for number, _ in enumerate(rows, start=1):
+            if number == after:
+                break
+        rows.close()
+        self.store.roll_back()
+
+    def step(self, chunks) -> list[Row]:
+        rows = list(self.attempt(chunks))
+        for row in rows:
+            if row.kind == Kind.ANSWERS:
+                self.answers += [json.loads(line) for line in row.data.splitlines()]
+            elif row.kind == Kind.REJECTS:
+                self.rejects += decode_rejects(row.data)
+            elif row.kind == Kind.FIGURES:
+                self.figures.append(json.loads(row.data))
+        self.store.commit()
+        return rows
+
+
+def run(job, arrivals, size, disturb=lambda cell, number: None) -> OneCell:
+    """All batches of some arrivals; `disturb` does something to the cell before each."""
+    cell = OneCell(job)
     for number, chunks in enumerate(batches_of(arrivals, size)):
-        disturb(store, number)
-        for output in advance(job, 0, store, chunks):
-            if output.kind == ANSWERS:
-                answers += [json.loads(line) for line in output.data.splitlines()]
-            elif output.kind == REJECTS:
-                rejects += decode_rejects(output.data)
-            elif output.kind == FIGURES:
-                figures.append(json.loads(output.data))
-        store.commit()
-    assert figures[-1]["time"] == INFINITY
-    return answers, rejects, figures, store
+        disturb(cell, number)
+        cell.step(chunks)
+    assert cell.figures[-1]["time"] == INFINITY
+    return cell
 
 
-def instants(answers):
-    """For each answer the instants at which it holds."""
-    held = {}
-    for record in answers:
-        key = (record["src"], record["trg"])
-        times = held.setdefault(key, set())
-        if record["op"] == "+":
-            times.update(range(record["ts"], record["exp"]))
-        else:
-            held[key] = {time for time in times if time < record["ts"]}
-    return {key: times for key, times in held.items() if times}
-
-
-def forget(store, number):
-    LIVE.clear()
+def forget(cell, number) -> None:
+    cell.cache.forget()
 
 
 @pytest.mark.parametrize("text", [CLOSURE, TRIANGLE, TWO_STREAMS])
-def test_answers_do_not_depend_on_how_a_batch_is_cut_into_chunks(text):
+def test_answers_do_not_depend_on_how_a_batch_is_cut_into_chunks(text) -> None:
     streams = ("s", "t") if text is TWO_STREAMS else ("s",)
-    arrivals = generate(7, 300, streams, delay=3)
+    arrivals = arrivals_of(7, 300, streams, delay=3)
     outcomes = []
     for rows in (1, 7, 100):
-        LIVE.clear()
-        store = Memory()
-        answers, late = [], []
+        cell = OneCell(make_job(text, lateness=1))
         for start in range(0, 300, 100):
-            *parts, ticks = batches_of(arrivals[start : start + 100], rows)
-            chunks = [one for part in parts for one in part] + (ticks if start == 200 else [])
-            numbered = [one._replace(place=place) for place, one in enumerate(chunks)]
-            for output in advance(make_job(text, lateness=1), 0, store, numbered):
-                if output.kind == ANSWERS:
-                    answers += [json.loads(line) for line in output.data.splitlines()]
-                elif output.kind == REJECTS:
-                    late += decode_rejects(output.data)
-        assert answers
-        assert late
-        outcomes.append((instants(answers), sorted(late)))
+            *parts, ends = batches_of(arrivals[start : start + 100], rows)
+            chunks = [chunk for part in parts for chunk in part] + (ends if start == 200 else [])
+            cell.step([chunk._replace(position=position) for position, chunk in enumerate(chunks)])
+        assert cell.answers
+        assert cell.rejects
+        outcomes.append((instants_held(cell.answers), sorted(cell.rejects)))
     assert outcomes[1:] == outcomes[:1] * 2
 
 
 @pytest.mark.parametrize("text", [CLOSURE, TRIANGLE, TWO_STREAMS])
 @pytest.mark.parametrize("seed", range(4))
-def test_answers_do_not_depend_on_what_a_worker_remembers(text, seed, tmp_path):
+def test_answers_do_not_depend_on_what_a_worker_remembers(text, seed, tmp_path) -> None:
     streams = ("s", "t") if text is TWO_STREAMS else ("s",)
-    arrivals = generate(seed, 300, streams, delay=3)
-    whole, late, _, _ = run(make_job(text, lateness=2), arrivals, 7)
-    assert instants(whole)
-    again, late_again, figures, _ = run(make_job(text, lateness=2), arrivals, 7, forget)
-    assert instants(again) == instants(whole)
-    assert sorted(late_again) == sorted(late)
-    assert all(one["rebuilt"] for one in figures)
+    arrivals = arrivals_of(seed, 300, streams, delay=3)
+    whole = run(make_job(text, lateness=2), arrivals, 7)
+    assert instants_held(whole.answers)
+    again = run(make_job(text, lateness=2), arrivals, 7, forget)
+    assert instants_held(again.answers) == instants_held(whole.answers)
+    assert sorted(again.rejects) == sorted(whole.rejects)
+    assert all(figures["rebuilt"] for figures in again.figures)
     for rows in (1, 40):
         job = make_job(text, lateness=2, snapshots=str(tmp_path / str(rows)), snapshot_rows=rows)
-        assert instants(run(job, arrivals, 7, forget)[0]) == instants(whole)
+        assert instants_held(run(job, arrivals, 7, forget).answers) == instants_held(whole.answers)
 
 
-def test_a_failed_attempt_leaves_no_trace():
+def test_a_failed_attempt_leaves_no_trace() -> None:
     """A batch is processed, its task fails before the commit, and it is processed again."""
-    arrivals = generate(1, 200)
+    arrivals = arrivals_of(1, 200)
     job = make_job(CLOSURE)
-    expected = instants(run(job, arrivals, 10)[0])
+    expected = instants_held(run(job, arrivals, 10).answers)
     parts = list(batches_of(arrivals, 10))
 
-    def disturb(store, number):
-        if number % 3 == 0:
-            list(advance(job, 0, store, parts[number]))
-            store.roll_back()
-        elif number % 3 == 1:
-            half = advance(job, 0, store, parts[number])
-            next(half)
-            half.close()
-            store.roll_back()
+    def disturb(cell, number) -> None:
+        if number % 3 < 2:
+            cell.fail(parts[number], after=number % 3 or None)
 
-    assert instants(run(job, arrivals, 10, disturb)[0]) == expected
+    assert instants_held(run(job, arrivals, 10, disturb).answers) == expected
 
 
-def test_a_lost_snapshot_is_made_up_for_by_the_window(tmp_path):
-    import shutil
-
-    arrivals = generate(2, 200)
+def test_a_lost_snapshot_is_made_up_for_by_the_window(tmp_path) -> None:
+    arrivals = arrivals_of(2, 200)
     job = make_job(CLOSURE, snapshots=str(tmp_path), snapshot_rows=20)
 
-    def disturb(store, number):
-        LIVE.clear()
+    def disturb(cell, number) -> None:
+        cell.cache.forget()
         shutil.rmtree(tmp_path, ignore_errors=True)
 
-    assert instants(run(job, arrivals, 9, disturb)[0]) == instants(run(make_job(CLOSURE), arrivals, 9)[0])
+    expected = instants_held(run(make_job(CLOSURE), arrivals, 9).answers)
+    assert instants_held(run(job, arrivals, 9, disturb).answers) == expected
 
 
-def test_the_store_holds_the_window_and_no_more():
+def test_the_store_holds_the_window_and_no_more() -> None:
     arrivals = [("s", (f"v{at}", "a", f"v{at + 1}", at)) for at in range(2000)]
-    _, _, figures, store = run(make_job(CLOSURE), arrivals, 5)
-    assert max(one["window_rows"] for one in figures) < 200
-    assert sum(isinstance(key, int) for key in store.values) == 0
+    cell = run(make_job(CLOSURE), arrivals, 5)
+    assert max(figures["window_rows"] for figures in cell.figures) < 200
+    assert sum(isinstance(key, int) for key in cell.store.values) == 0
 
 
-def test_small_batches_of_a_long_window_stay_few_pieces():
+def test_small_batches_of_a_long_window_stay_few_blocks() -> None:
     text = "STREAM s WINDOW 100000\nAnswer(x, y) <- a(x, y)."
     arrivals = [("s", (f"v{at}", "a", f"v{at}", at)) for at in range(1000)]
-    _, _, figures, _ = run(make_job(text), arrivals, 1)
-    assert max(one["window_pieces"] for one in figures) < 60
-    assert figures[-2]["window_rows"] == 1000
+    cell = run(make_job(text), arrivals, 1)
+    assert max(figures["window_pieces"] for figures in cell.figures) < 60
+    assert cell.figures[-2]["window_rows"] == 1000
 
 
-def test_partitions_of_a_frame_are_merged_by_time():
+def test_partitions_of_a_frame_are_merged_by_time() -> None:
     """Each partition is in order of time; none of its edges is late because another partition came first."""
     chunks = []
     for partition in range(3):
         edges = edges_of([(f"v{partition}", "a", "w", ts) for ts in range(partition, 60, 3)])
-        place = partition << PARTITION_SHIFT
-        chunks.append(Chunk(EDGES, "s", place, encode_edges(edges, lines=False)))
-    chunks.append(Chunk(TICK, "s", 0, CLOSED))
-    LIVE.clear()
-    outputs = list(advance(make_job(CLOSURE, merged=frozenset({"s"})), 0, Memory(), chunks))
-    assert not [one for one in outputs if one.kind == REJECTS]
-    LIVE.clear()
-    outputs = list(advance(make_job(CLOSURE), 0, Memory(), chunks))
-    assert [one for one in outputs if one.kind == REJECTS]
+        chunks.append(edges_chunk("s", edges, partition << PARTITION_SHIFT))
+    chunks.append(closed("s"))
+    for unordered, late in ((frozenset({"s"}), False), (frozenset(), True)):
+        cell = OneCell(make_job(CLOSURE, unordered=unordered))
+        cell.step(chunks)
+        assert bool(cell.rejects) == late
 
 
-def test_a_silent_stream_holds_the_others_back_only_for_a_while(monkeypatch):
+def test_a_silent_stream_holds_the_others_back_only_for_a_while() -> None:
     now = [1000.0]
-    monkeypatch.setattr(steps.time, "time", lambda: now[0])
-    job = make_job(TWO_STREAMS, idle=60.0, started=1000.0)
-    store = Memory()
-    LIVE.clear()
+    cell = OneCell(make_job(TWO_STREAMS, idle=60.0, started=1000.0), clock=lambda: now[0])
 
-    def push(*rows):
-        chunks = [
-            Chunk(EDGES, name, 0, encode_edges(edges_of([edge]), lines=False)) for name, edge in rows
-        ] or [Chunk(TICK, "", 0, b"")]
-        outputs = list(advance(job, 0, store, chunks))
-        return [one for one in outputs if one.kind == ANSWERS], json.loads(outputs[-1].data)["time"]
+    def push(*rows) -> tuple[list[Row], int]:
+        """The rows of answers that the edges give, and the time reached."""
+        chunks = [edges_chunk(name, edges_of([edge])) for name, edge in rows] or [tick()]
+        rows = cell.step(chunks)
+        return [row for row in rows if row.kind == Kind.ANSWERS], cell.figures[-1]["time"]
 
     assert push(("t", ("y", "b", "z", 1)), ("s", ("x", "a", "y", 1)))[1] == 1
-    answers, time = push(("s", ("q", "a", "y", 5)))
-    assert (answers, time) == ([], 1)
+    assert push(("s", ("q", "a", "y", 5))) == ([], 1)
     now[0] += 61
     answers, time = push(("s", ("r", "a", "y", 6)))
     assert answers
@@ -216,99 +224,101 @@ def test_a_silent_stream_holds_the_others_back_only_for_a_while(monkeypatch):
     assert time < INFINITY
 
 
-def test_workers_leave_each_other_their_arrays(tmp_path, monkeypatch):
-    """A second worker goes on from the arrays that the first left, and not from arrays that are half changed."""
-    monkeypatch.setattr(steps, "cell_folder", lambda run, number: tmp_path / str(number))
-    plan = build(plan_query(CLOSURE, name="q"))
-    job = Job("run", plan, plan.streams, (0, 1), {"q": "jsonl"}, in_full=frozenset())
-    arrivals = generate(3, 200)
-    parts = list(batches_of(arrivals, 10))
-    expected = instants(run(make_job(CLOSURE), arrivals, 10)[0])
-    LIVE.clear()
-    store = Memory()
-    answers, taken_over = [], []
-    for number, chunks in enumerate(parts):
-        LIVE.clear()
+def test_workers_leave_each_other_their_arrays(tmp_path) -> None:
+    """A second worker continues from the arrays that the first left, and not from arrays that are half changed."""
+    arrivals = arrivals_of(3, 200)
+    expected = instants_held(run(make_job(CLOSURE), arrivals, 10).answers)
+    cell = OneCell(make_job(CLOSURE, cells=(0, 1)))
+    for number, chunks in enumerate(batches_of(arrivals, 10)):
+        cell.cache = StateCache(tmp_path)
         if number % 4 == 3:
-            half = advance(job, 0, store, chunks)
-            next(half)
-            half.close()
-            store.roll_back()
-            LIVE.clear()
-        for output in advance(job, 0, store, chunks):
-            if output.kind == ANSWERS:
-                answers += [json.loads(line) for line in output.data.splitlines()]
-            elif output.kind == FIGURES:
-                taken_over.append(not json.loads(output.data)["rebuilt"])
-        store.commit()
-    assert instants(answers) == expected
-    assert taken_over[1:3] == [True, True]
-    assert taken_over[3] is False
+            cell.fail(chunks, after=1)
+            cell.cache = StateCache(tmp_path)
+        cell.step(chunks)
+    assert instants_held(cell.answers) == expected
+    assert [figures["rebuilt"] for figures in cell.figures][1:4] == [False, False, True]
 
 
-def test_a_cell_that_is_full_says_so_and_every_stage_hands_it_on():
+def test_a_cell_over_budget_reports_it_and_every_stage_forwards_the_report() -> None:
     rows = [(f"v{at}", "a", f"v{at + 1}", at) for at in range(400)]
-    chunks = [Chunk(EDGES, "s", 0, encode_edges(edges_of(rows), lines=False))]
-    LIVE.clear()
-    *_, said = advance(make_job(CLOSURE, memory=400_000), 0, Memory(), chunks)
-    assert said.kind == FULL
-    assert b"the memory budget of 390.6 KB is reached: " in said.data
-    assert LIVE == {}
-    assert list(passed_on(Chunk(FULL, "", 0, said.data))) == [said._replace(rows=1)]
+    cell = OneCell(make_job(CLOSURE, memory=400_000))
+    *_, failure = cell.attempt([edges_chunk("s", edges_of(rows))])
+    assert failure.kind == Kind.CELL_FAILED
+    assert cell_failure(failure.data).message.startswith("the memory budget of 390.6 KB is reached: ")
+    assert len(cell.cache) == 0
+    assert list(forward(Chunk(failure.kind, "", 0, failure.data))) == [failure]
 
 
 class States(dict):
-    """Spark's state of one cell, as `Cell` uses it."""
+    """Spark's state of one cell, as `CellOperator` uses it."""
 
-    def getMapState(self, *_):
+    def getMapState(self, *_) -> States:
         return self
 
-    def getValue(self, key):
+    def getValue(self, key) -> Any:
         return self.get(key)
 
-    def updateValue(self, key, value):
+    def updateValue(self, key, value) -> None:
         self[key] = value
 
-    def removeKey(self, key):
+    def removeKey(self, key) -> None:
         del self[key]
 
 
-@pytest.mark.parametrize("number", [INGEST, HEAD, 0])
-def test_a_state_store_that_gives_back_something_else_ends_the_run_with_a_sentence(number):
-    job = make_job(CLOSURE)
-    first, second, *_ = batches_of(generate(52, 40), 20)
+@pytest.mark.parametrize("number", [INGEST, MANIFEST, 0])
+def test_a_state_store_that_returns_other_bytes_ends_the_run_with_a_sentence(number) -> None:
+    first, second, *_ = batches_of(arrivals_of(52, 40), 20)
     states = States()
-    cell = Cell(job)
-    cell.init(states)
-    LIVE.clear()
-    list(advance(job, 0, cell, first))
+    store = CellOperator(make_job(CLOSURE))
+    store.init(states)
+    cell = OneCell(store.job, store=store)
+    list(cell.attempt(first))
     content = bytearray(states[number,][0])
     content[len(content) // 2] ^= 1
     states[number,] = (bytes(content),)
-    LIVE.clear()
-    (output,) = advance(job, 0, cell, second)
-    assert output.kind == FULL
-    told = json.loads(output.data)
-    assert told["error"] == "StateError"
-    assert told["message"].endswith("of the checkpoint is damaged: it fails its checksum")
-    assert told["hint"].startswith("restore the checkpoint from a backup")
+    cell.cache.forget()
+    (row,) = cell.attempt(second)
+    assert row.kind == Kind.CELL_FAILED
+    error = cell_failure(row.data)
+    assert isinstance(error, StateError)
+    assert error.message.endswith("of the checkpoint is damaged: it fails its checksum")
+    assert error.hint.startswith("restore the checkpoint from a backup")
 
 
-def test_state_is_rebuilt_where_a_snapshot_has_flipped_bytes(tmp_path):
-    arrivals = generate(53, 300)
-    expected = instants(run(make_job(CLOSURE), arrivals, 20)[0])
+def test_a_state_store_of_an_older_format_ends_the_run_with_its_number() -> None:
+    """As where a DataFrame of answers has Spark's checkpoint of an earlier version, and no note of ours beside it."""
+    first, second, *_ = batches_of(arrivals_of(52, 40), 20)
+    cell = OneCell(make_job(CLOSURE))
+    cell.step(first)
+    fields = json.loads(cell.store.read_manifest())
+    assert fields.pop("format") == FORMAT
+    cell.store.write_manifest(json.dumps(fields).encode())
+    (row,) = cell.attempt(second)
+    error = cell_failure(row.data)
+    assert isinstance(error, StateError)
+    assert (
+        f"is of checkpoint format 2, and this version of Meander reads and writes format {FORMAT}"
+        in error.message
+    )
+    assert "start over with a new --checkpoint" in error.hint
+    assert CellManifest.from_bytes(json.dumps(fields | {"format": FORMAT}).encode()).blocks
+
+
+def test_state_is_rebuilt_where_a_snapshot_has_flipped_bytes(tmp_path) -> None:
+    arrivals = arrivals_of(53, 300)
+    expected = instants_held(run(make_job(CLOSURE), arrivals, 20).answers)
     job = make_job(CLOSURE, snapshots=str(tmp_path), snapshot_rows=10)
 
-    def damage(store, number):
+    def damage(cell, number) -> None:
         """State is lost before each batch, and in every second case the snapshots are damaged."""
-        LIVE.clear()
+        cell.cache.forget()
         for path in tmp_path.rglob("*.snapshot") if number % 2 else ():
             content = bytearray(path.read_bytes())
             content[len(content) // 2 :: 997] = bytes(one ^ 0xFF for one in content[len(content) // 2 :: 997])
             path.write_bytes(content)
 
-    answers, _, figures, _ = run(job, arrivals, 20, damage)
-    loaded = [one["seconds"]["load"] > 0 for one in figures]
-    assert instants(answers) == expected
+    cell = run(job, arrivals, 20, damage)
+    loaded = [figures["seconds"]["load"] > 0 for figures in cell.figures]
+    assert instants_held(cell.answers) == expected
     assert True in loaded[2::2]
     assert True not in loaded[1::2]

@@ -1,5 +1,7 @@
 """Checkpoints: one run at a time, nothing used that is damaged, and no output lost because a part is missing."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil
@@ -8,38 +10,42 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from incidents import CLOSURE, assert_undisturbed, generate, open_session, read_records, write_tsv
 
 from command import environment
 from command import meander as command
+from meander.engine import compile_query
 from meander.errors import ArgumentError, InputError, StateError
-from meander.spark import locking
-from meander.spark.checkpoint import check_checkpoint, check_parts, meaning_of, note_queries
-from meander.spark.handover import MANIFEST, take_over
-from meander.spark.locking import CheckpointLock, output_lock
-from meander.spark.notes import FORMAT, read_note, write_note
-from meander.spark.session import Session
+from meander.options import RunOptions
+from meander.spark.cell.recovery import INDEX, adopt_arrays
+from meander.spark.checkpoint import locks
+from meander.spark.checkpoint.identity import check_checkpoint, check_parts, record_queries, run_identity
+from meander.spark.checkpoint.locks import CheckpointLock, output_lock
+from meander.spark.checkpoint.notes import FORMAT, read_note, write_note
+from meander.spark.run import Run
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from meander.spark.locking import CheckpointLock
+from meander.spark.checkpoint.locks import CheckpointLock
 lock = CheckpointLock(Path(sys.argv[1]), Path(sys.argv[1]).parent)
 print("locked", flush=True)
 time.sleep(600)
 """
 
 
-def flip(path, at):
+def flip(path, at) -> None:
     content = bytearray(path.read_bytes())
     content[at] ^= 0xFF
     path.write_bytes(content)
 
 
-def hold_in_another_process(folder):
+def hold_in_another_process(folder) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True, env=environment()
     )
@@ -47,7 +53,7 @@ def hold_in_another_process(folder):
     return process
 
 
-def test_a_lock_names_its_holder_and_ends_with_its_process(tmp_path):
+def test_a_lock_names_its_holder_and_ends_with_its_process(tmp_path) -> None:
     folder = tmp_path / "checkpoint" / "meander"
     with hold_in_another_process(folder) as holder:
         with pytest.raises(StateError) as refused:
@@ -67,15 +73,15 @@ def test_a_lock_names_its_holder_and_ends_with_its_process(tmp_path):
 
 
 @pytest.mark.parametrize("alive", [True, False])
-def test_a_holder_on_another_machine_is_alive_while_it_touches_its_file(tmp_path, monkeypatch, alive):
+def test_a_holder_on_another_machine_is_alive_while_it_touches_its_file(tmp_path, monkeypatch, alive) -> None:
     """As where storage is shared and its locks are not: the lock itself can be had."""
-    monkeypatch.setattr(locking, "TOUCH_SECONDS", 0.2)
-    monkeypatch.setattr(locking, "WATCH_SECONDS", 1.0)
+    monkeypatch.setattr(locks, "TOUCH_SECONDS", 0.2)
+    monkeypatch.setattr(locks, "WATCH_SECONDS", 1.0)
     path = tmp_path / "lock"
     path.write_text(json.dumps({"pid": 7, "host": "elsewhere", "since": 0}))
     ended = threading.Event()
 
-    def touch():
+    def touch() -> None:
         while not ended.wait(0.1):
             os.utime(path)
 
@@ -89,8 +95,8 @@ def test_a_holder_on_another_machine_is_alive_while_it_touches_its_file(tmp_path
         CheckpointLock(tmp_path, tmp_path).release()
 
 
-def test_a_lock_is_touched_while_it_is_held_and_not_after(tmp_path, monkeypatch):
-    monkeypatch.setattr(locking, "TOUCH_SECONDS", 0.05)
+def test_a_lock_is_touched_while_it_is_held_and_not_after(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(locks, "TOUCH_SECONDS", 0.05)
     lock = CheckpointLock(tmp_path, tmp_path)
     os.utime(tmp_path / "lock", (0, 0))
     deadline = time.monotonic() + 60
@@ -101,7 +107,7 @@ def test_a_lock_is_touched_while_it_is_held_and_not_after(tmp_path, monkeypatch)
     assert json.loads((tmp_path / "lock").read_text()) == {}
 
 
-def test_a_folder_that_cannot_be_a_checkpoint_is_refused(tmp_path):
+def test_a_folder_that_cannot_be_a_checkpoint_is_refused(tmp_path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ArgumentError, match="cannot be written: "):
         CheckpointLock(tmp_path / "file" / "meander", tmp_path / "file")
@@ -109,7 +115,7 @@ def test_a_folder_that_cannot_be_a_checkpoint_is_refused(tmp_path):
         check_parts(tmp_path / ("long" * 100) / "meander")
 
 
-def test_an_output_is_locked_by_one_run(tmp_path):
+def test_an_output_is_locked_by_one_run(tmp_path) -> None:
     (tmp_path / "out.jsonl").touch()
     for path in (tmp_path, tmp_path / "out.jsonl"):
         with (
@@ -122,23 +128,27 @@ def test_an_output_is_locked_by_one_run(tmp_path):
             pass
 
 
-def test_a_checkpoint_of_another_format_is_refused_by_its_number(tmp_path):
-    meaning = meaning_of([Session().query(CLOSURE, "q")], "intervals", 1, "s")
+def test_a_checkpoint_of_another_format_is_refused_by_its_number(tmp_path) -> None:
+    identity = run_identity([compile_query(CLOSURE, name="q")], RunOptions())
     path = tmp_path / "run.json"
-    path.write_text(json.dumps(meaning | {"run": "r", "left": []}))
+    path.write_text(json.dumps(identity | {"run": "r", "left": []}))
     with pytest.raises(
-        StateError, match=r"run.json is of checkpoint format 1, and this version .* format 2\nhint: "
+        StateError,
+        match=rf"run.json is of checkpoint format 1, and this version .* format {FORMAT}\nhint: ",
     ):
-        check_checkpoint(tmp_path, meaning)
+        check_checkpoint(tmp_path, identity)
     path.unlink()
-    note_queries(tmp_path, meaning, "r")
-    assert check_checkpoint(tmp_path, meaning) == "r"
-    path.write_text(path.read_text().replace(f'"format": {FORMAT}', '"format": 77'))
-    with pytest.raises(StateError, match="is of checkpoint format 77"):
-        check_checkpoint(tmp_path, meaning)
+    record_queries(tmp_path, identity, "r")
+    assert check_checkpoint(tmp_path, identity) == "r"
+    for version in (FORMAT - 1, 77):
+        text = path.read_text()
+        path.write_text(text.replace(f'"format": {FORMAT}', f'"format": {version}'))
+        with pytest.raises(StateError, match=f"is of checkpoint format {version}"):
+            check_checkpoint(tmp_path, identity)
+        path.write_text(text)
 
 
-def test_a_start_that_is_refused_does_not_bind_the_checkpoint_to_its_query(tmp_path):
+def test_a_start_that_is_refused_does_not_bind_the_checkpoint_to_its_query(tmp_path) -> None:
     write_tsv(tmp_path / "s.tsv", generate(51, 10))
     (tmp_path / "out.jsonl").write_text("answers of another run\n")
     for text in (CLOSURE, CLOSURE.replace("40", "41")):
@@ -148,17 +158,17 @@ def test_a_start_that_is_refused_does_not_bind_the_checkpoint_to_its_query(tmp_p
     assert (tmp_path / "out.jsonl").read_text() == "answers of another run\n"
 
 
-def test_a_manifest_that_fails_its_checksum_hands_nothing_over(tmp_path):
-    write_note(tmp_path / MANIFEST, {"token": 1, "stamp": "x", "arrays": []})
-    assert take_over(tmp_path, 1, "x") == {}
-    flip(tmp_path / MANIFEST, -5)
-    assert take_over(tmp_path, 1, "x") is None
+def test_arrays_whose_index_fails_its_checksum_are_not_adopted(tmp_path) -> None:
+    write_note(tmp_path / INDEX, {"token": 1, "stamp": "x", "arrays": []})
+    assert adopt_arrays(tmp_path, 1, "x") == {}
+    flip(tmp_path / INDEX, -5)
+    assert adopt_arrays(tmp_path, 1, "x") is None
 
 
 PATIENCE = 300
 
 
-def start_here(spark, folder, checkpoint="checkpoint", out="out.jsonl", **options):
+def start_here(spark, folder, checkpoint="checkpoint", out="out.jsonl", **options) -> Run:
     session = open_session(spark, {"s": folder / "in"}, {"query": (CLOSURE, None)})
     return session.start(
         str(folder / checkpoint), {"query": str(folder / out)}, batch_rows=100, snapshot_rows=150, **options
@@ -166,7 +176,7 @@ def start_here(spark, folder, checkpoint="checkpoint", out="out.jsonl", **option
 
 
 @pytest.mark.spark
-def test_a_second_run_is_refused_before_spark_starts_and_a_killed_one_can_be_resumed(spark, tmp_path):
+def test_a_second_run_is_refused_before_spark_starts_and_a_killed_one_can_be_resumed(spark, tmp_path) -> None:
     rows = generate(61, 1200)
     write_tsv(tmp_path / "in" / "0.tsv", rows[:600])
     arguments = ["run", CLOSURE, "--stream", f"s={tmp_path / 'in'}", "--out", str(tmp_path / "out.jsonl")]
@@ -204,27 +214,27 @@ def test_a_second_run_is_refused_before_spark_starts_and_a_killed_one_can_be_res
     assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, rows)
 
 
-def lose(name):
-    def change(folder):
+def lose(name) -> Callable[[Path], None]:
+    def change(folder) -> None:
         path = folder / "checkpoint" / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     return change
 
 
-def damage(name):
-    def change(folder):
+def damage(name) -> Callable[[Path], None]:
+    def change(folder) -> None:
         (path,) = (folder / "checkpoint").glob(name)
         flip(path, path.stat().st_size // 2)
 
     return change
 
 
-def lose_last_entry(folder):
+def lose_last_entry(folder) -> None:
     max((folder / "checkpoint" / "meander" / "ledger").glob("*.json")).unlink()
 
 
-def change_input(folder):
+def change_input(folder) -> None:
     flip(folder / "in" / "0.tsv", 1000)
 
 
@@ -247,7 +257,9 @@ REFUSALS = {
 
 
 @pytest.mark.spark
-def test_a_checkpoint_of_which_a_part_is_lost_or_damaged_is_refused_and_no_output_is_touched(spark, tmp_path):
+def test_a_checkpoint_of_which_a_part_is_lost_or_damaged_is_refused_and_no_output_is_touched(
+    spark, tmp_path
+) -> None:
     rows = generate(62, 900)
     here = tmp_path / "here"
     write_tsv(here / "in" / "0.tsv", rows[:600])

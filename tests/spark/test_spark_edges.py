@@ -1,5 +1,7 @@
 """Edges that cannot be used: counted once, with the first of each reason, over cells, batches and restarts."""
 
+from __future__ import annotations
+
 from collections import Counter
 from itertools import pairwise
 
@@ -12,16 +14,17 @@ from incidents import open_session, read_records
 from meander.dataflow.edges import INFINITY, Reason
 from meander.dataflow.tabular import edges_of
 from meander.dataflow.tally import position_of
-from meander.physical.planning import plan_query
-from meander.spark.chunks import CLOSED, EDGES, TICK, Chunk
-from meander.spark.codec import decode_edges, encode_edges, encode_rejects, reject_reasons
-from meander.spark.ledger import Segment
-from meander.spark.reading import read_segment
+from meander.engine import compile_query
+from meander.spark.edge_codec import decode_edges, edges_chunk, encode_edges, encode_rejects, reject_reasons
+from meander.spark.input.ledger import Segment
+from meander.spark.input.reader import read_segment
+from meander.spark.messages import closed
+from meander.spark.run import Run
 
 JOIN = "STREAM s WINDOW 40\nAnswer(x, z) <- a(x, y), b(y, z)."
 
 
-def judged(stamps, lateness, max_jump):
+def judged(stamps, lateness, max_jump) -> list[Reason | None]:
     """The definition, edge by edge: why each is rejected, or None."""
     clock, reasons = None, []
     for time in stamps:
@@ -45,14 +48,13 @@ def judged(stamps, lateness, max_jump):
 )
 def test_what_is_rejected_does_not_depend_on_batches_or_cells_and_counts_once(
     steps, lateness, max_jump, size, cells
-):
+) -> None:
     stamps = [max(0, sum(steps[: at + 1])) for at in range(len(steps))]
     rows = [(f"v{at}", "ab"[at % 2], f"v{at + 1}", time) for at, time in enumerate(stamps)]
-    made = Cells(plan_query(JOIN, name="q"), cells, lateness=lateness, max_jump=max_jump)
+    made = Cells([compile_query(JOIN, name="q")], cells, lateness=lateness, max_jump=max_jump)
     for start in range(0, len(rows), size):
-        data = encode_edges(edges_of(rows[start : start + size]), lines=False)
-        made.step([Chunk(EDGES, "s", 0, data)])
-    made.step([Chunk(TICK, "s", 0, CLOSED)])
+        made.step([edges_chunk("s", edges_of(rows[start : start + size]))])
+    made.step([closed("s")])
     reasons = judged(stamps, lateness, max_jump)
     assert [(one.reason, one.text.split("\t")[0]) for one in made.rejects] == [
         (reason, row[0]) for row, reason in zip(rows, reasons, strict=True) if reason is not None
@@ -63,7 +65,7 @@ def test_what_is_rejected_does_not_depend_on_batches_or_cells_and_counts_once(
     assert made.figures[-1]["time"] == INFINITY
 
 
-def test_rows_of_a_part_of_a_file_are_found_again_in_the_file(tmp_path):
+def test_rows_of_a_part_of_a_file_are_found_again_in_the_file(tmp_path) -> None:
     path = tmp_path / "s.csv"
     lines = ["src,label,trg,ts", "x,a,y,1", "x,a", "", "x,a,y,2", "x,a,y", "x,a,y,3"]
     path.write_text("\n".join(lines) + "\n")
@@ -81,20 +83,20 @@ def test_rows_of_a_part_of_a_file_are_found_again_in_the_file(tmp_path):
                 assert carried.line.tolist() == edges.origin.line.tolist()
 
 
-def numbered_lines(first, last, odd):
+def numbered_lines(first, last, odd) -> str:
     """Edges of one unit of time after the other, with some lines in the place of theirs."""
     return "".join(odd.get(at, f"v{at % 7},a,v{at % 5},{at}") + "\n" for at in range(first, last))
 
 
 @pytest.mark.spark
-def test_counts_and_examples_on_spark_cover_this_run_over_cells_and_a_restart(spark, tmp_path):
+def test_counts_and_examples_on_spark_cover_this_run_over_cells_and_a_restart(spark, tmp_path) -> None:
     """Edges of unit steps, cut into many batches; the clock is the one from before the restart."""
     (tmp_path / "in").mkdir()
     header = "src,label,trg,ts\n"
     odd = {600: "x,a,y,100", 700: "x,a", 800: "x,a,y,900000", 810: "x,a,y,1"}
     (tmp_path / "in" / "0.csv").write_text(header + numbered_lines(0, 1200, odd))
 
-    def start():
+    def start() -> Run:
         session = open_session(spark, {"s": tmp_path / "in"}, {"q": (JOIN, None)})
         return session.start(
             str(tmp_path / "checkpoint"),
@@ -134,7 +136,7 @@ def test_counts_and_examples_on_spark_cover_this_run_over_cells_and_a_restart(sp
 
 
 @pytest.mark.spark
-def test_a_suspicious_jump_on_spark_is_a_warning_once_and_names_its_line(spark, tmp_path):
+def test_a_suspicious_jump_on_spark_is_a_warning_once_and_names_its_line(spark, tmp_path) -> None:
     lines = "".join(f"x\ta\ty\t{time}\n" for time in (1, 2, 5_000_000, 3, 90_000_000_000))
     (tmp_path / "s.tsv").write_text(lines)
     session = open_session(spark, {"s": tmp_path / "s.tsv"}, {"q": (JOIN, None)})

@@ -1,5 +1,7 @@
 """What fails on Spark is reported as one error that says what happened and what to do, not as a Java stack."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re
@@ -17,9 +19,10 @@ from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_r
 import meander.spark
 from command import ROOT, environment, messages
 from meander.errors import ArgumentError, InputError, MemoryBudgetError, OutputError, SparkError, StateError
-from meander.spark.failures import translate_error
+from meander.spark.run import Run
 from meander.spark.session import Session
 from meander.spark.settings import PROVIDER, ROCKSDB, prepare_session
+from meander.spark.workers.failures import translate_error
 
 RESUMES = "with a checkpoint, the same run then resumes"
 ANOTHER_PYTHON = f"set PYSPARK_PYTHON to a Python that has Meander, such as {sys.executable}"
@@ -93,7 +96,7 @@ java.util.Exception: org.apache.kafka.common.errors.TimeoutException: Topic t no
         ),
     ],
 )
-def test_a_known_failure_is_one_sentence_with_a_hint(text, kind, message, hint):
+def test_a_known_failure_is_one_sentence_with_a_hint(text, kind, message, hint) -> None:
     error = translate_error(RuntimeError(text))
     assert (type(error), error.message, error.hint) == (kind, message, hint)
 
@@ -106,7 +109,7 @@ Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/spark
 """
 
 
-def test_damage_of_sparks_part_of_a_checkpoint_is_named():
+def test_damage_of_sparks_part_of_a_checkpoint_is_named() -> None:
     error = translate_error(RuntimeError(OF_A_CHECKPOINT))
     assert isinstance(error, StateError)
     said = "Spark's part of the checkpoint is damaged: Checksum error: file:/c/spark/state/0/0/1.changelog"
@@ -128,7 +131,7 @@ def test_damage_of_sparks_part_of_a_checkpoint_is_named():
         ),
     ],
 )
-def test_any_other_failure_is_one_line_and_names_the_file_with_its_trace(text, line):
+def test_any_other_failure_is_one_line_and_names_the_file_with_its_trace(text, line) -> None:
     error = translate_error(RuntimeError(text))
     assert type(error) is SparkError
     assert error.message == f"the Spark query failed: {line}"
@@ -138,7 +141,7 @@ def test_any_other_failure_is_one_line_and_names_the_file_with_its_trace(text, l
     path.unlink()
 
 
-def test_a_full_disk_is_named_by_the_path_that_is_on_it(small_disk):
+def test_a_full_disk_is_named_by_the_path_that_is_on_it(small_disk) -> None:
     checkpoint = small_disk.folder / "checkpoint"
     error = translate_error(RuntimeError("OSError: [Errno 28] No space left on device"), [checkpoint])
     assert type(error) is OutputError
@@ -146,13 +149,13 @@ def test_a_full_disk_is_named_by_the_path_that_is_on_it(small_disk):
     assert error.hint == f"free some space, or use another disk; {RESUMES}"
 
 
-def test_the_supported_version_is_the_one_that_is_required():
+def test_the_supported_version_is_the_one_that_is_required() -> None:
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert meander.spark.REQUIREMENT in required
     assert meander.spark.REQUIREMENT.startswith(f"pyspark>={meander.spark.SUPPORTED}.")
 
 
-def test_what_is_no_session_of_this_process_is_refused():
+def test_what_is_no_session_of_this_process_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"'local\[2\]' is not a SparkSession\nhint: Session\(\) starts"):
         Session("local[2]")
     remote = type("OfConnect", (), {"__module__": "pyspark.sql.connect.session"})
@@ -165,7 +168,7 @@ def test_what_is_no_session_of_this_process_is_refused():
 
 
 @pytest.mark.spark
-def test_a_session_without_the_state_store_gets_it_and_one_with_another_is_told_the_setting(spark):
+def test_a_session_without_the_state_store_gets_it_and_one_with_another_is_told_the_setting(spark) -> None:
     session = spark.newSession()
     session.conf.unset(PROVIDER)
     prepare_session(session)
@@ -179,7 +182,7 @@ def test_a_session_without_the_state_store_gets_it_and_one_with_another_is_told_
     )
 
 
-def start(spark, stream, checkpoint, out, metrics=None):
+def start(spark, stream, checkpoint, out, metrics=None) -> Run:
     session = Session(spark)
     session.stream("s", stream)
     session.query(CLOSURE, "q")
@@ -187,7 +190,7 @@ def start(spark, stream, checkpoint, out, metrics=None):
 
 
 @pytest.mark.spark
-def test_a_disk_that_fills_ends_a_run_which_resumes_when_there_is_space(spark, tmp_path, small_disk):
+def test_a_disk_that_fills_ends_a_run_which_resumes_when_there_is_space(spark, tmp_path, small_disk) -> None:
     """First the disk of the answers, then that of the checkpoint; metrics that are lost do not cost answers."""
     rows = generate(51, 4000)
     write_tsv(tmp_path / "in.tsv", rows)
@@ -223,7 +226,7 @@ def test_a_disk_that_fills_ends_a_run_which_resumes_when_there_is_space(spark, t
 # -- processes
 
 
-def command(folder, *options, **more):
+def command(folder, *options, **more) -> subprocess.CompletedProcess[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "meander", "run", CLOSURE, "--stream", f"s={folder / 'in'}", *options],
         stdout=subprocess.DEVNULL,
@@ -235,7 +238,7 @@ def command(folder, *options, **more):
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_run_whose_java_process_is_killed_says_so_and_resumes(tmp_path):
+def test_a_run_whose_java_process_is_killed_says_so_and_resumes(tmp_path) -> None:
     rows = generate(52, 400)
     write_tsv(tmp_path / "in" / "0.tsv", rows)
     out, options = tmp_path / "out.jsonl", ["--checkpoint", str(tmp_path / "checkpoint")]
@@ -266,7 +269,7 @@ def test_a_run_whose_java_process_is_killed_says_so_and_resumes(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_workers_without_meander_are_named_with_the_python_to_use(tmp_path):
+def test_workers_without_meander_are_named_with_the_python_to_use(tmp_path) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     write_tsv(tmp_path / "in" / "0.tsv", generate(53, 40))
     bare = str(tmp_path / "bare" / "bin" / "python")
@@ -293,7 +296,7 @@ assert session.start(sinks={"q": sys.argv[3]}, follow=False).wait(900)
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_plain_spark_session_is_made_ready(tmp_path):
+def test_a_plain_spark_session_is_made_ready(tmp_path) -> None:
     """Also where `python3` in PATH, which Spark takes by default, has no Meander."""
     rows = generate(54, 200)
     write_tsv(tmp_path / "in" / "0.tsv", rows)

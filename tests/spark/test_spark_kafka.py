@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from incidents import CLOSURE, generate
+from incidents import instants_held as instants
+from incidents import read_records as read_lines
 from kafka_broker import Broker, NoKafka
-from test_spark_run import CLOSURE, generate, instants, read_lines
 
 import meander
 from meander.errors import InputError

@@ -1,36 +1,39 @@
 """The ledger: every line of every file once, in order, the same after a crash."""
 
+from __future__ import annotations
+
 import gzip
 import json
 import os
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.errors import InputError, StateError
-from meander.spark import fingerprints
-from meander.spark import ledger as ledgers
+from meander.spark.input import fingerprints
+from meander.spark.input import ledger as ledgers
 from meander.spark.input.files import split
-from meander.spark.ledger import LOOK_AGAIN, WHOLE, Ledger
-from meander.spark.reading import read_segment
+from meander.spark.input.ledger import LOOK_AGAIN, WHOLE, Entry, Ledger
+from meander.spark.input.reader import read_segment
 
 
 class Clock:
     """Time that moves on at each look, so that no look is too soon after the last."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 0.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         self.now += 1.0
         return self.now
 
 
-def open_ledger(folder, places, *, bounded=True, batch_rows=1000, tick=None):
+def open_ledger(folder, places, *, bounded=True, batch_rows=1000, tick=None) -> Ledger:
     return Ledger(
         Path(folder) / "ledger",
         {name: str(place) for name, place in places.items()},
@@ -42,7 +45,7 @@ def open_ledger(folder, places, *, bounded=True, batch_rows=1000, tick=None):
     )
 
 
-def read_all(ledger, number=0, most=10_000):
+def read_all(ledger, number=0, most=10_000) -> list[Entry]:
     """The entries after `number`, until there is nothing new."""
     entries = []
     while len(entries) < most:
@@ -54,7 +57,7 @@ def read_all(ledger, number=0, most=10_000):
     return entries
 
 
-def lines_of(entries, stream="s"):
+def lines_of(entries, stream="s") -> list[Any]:
     edges = [
         edge
         for entry in entries
@@ -66,18 +69,18 @@ def lines_of(entries, stream="s"):
     return edges
 
 
-def write_lines(path, start, stop):
+def write_lines(path, start, stop) -> None:
     with open(path, "a") as file:
         file.writelines(f"a{n}\tk\tb{n}\t{n}\n" for n in range(start, stop))
 
 
-def expected(start, stop):
+def expected(start, stop) -> list[Any]:
     return [f"a{n}\tk\tb{n}\t{n}" for n in range(start, stop)]
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 400), st.integers(1, 300), st.booleans())
-def test_a_file_is_cut_into_batches_without_loss(tmp_path_factory, rows, batch_rows, newline):
+def test_a_file_is_cut_into_batches_without_loss(tmp_path_factory, rows, batch_rows, newline) -> None:
     folder = tmp_path_factory.mktemp("cut")
     text = "\n".join(expected(0, rows)) + ("\n" if newline and rows else "")
     (folder / "s.tsv").write_text(text)
@@ -94,7 +97,7 @@ def test_a_file_is_cut_into_batches_without_loss(tmp_path_factory, rows, batch_r
         assert len(entries) > 1
 
 
-def test_the_files_of_a_folder_come_in_order_of_name(tmp_path):
+def test_the_files_of_a_folder_come_in_order_of_name(tmp_path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     for number in (2, 0, 1):
@@ -102,7 +105,7 @@ def test_the_files_of_a_folder_come_in_order_of_name(tmp_path):
     assert lines_of(read_all(open_ledger(tmp_path, {"s": data}))) == expected(0, 30)
 
 
-def test_a_thousand_tiny_files_are_one_batch(tmp_path):
+def test_a_thousand_tiny_files_are_one_batch(tmp_path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     for number in range(1000):
@@ -112,7 +115,7 @@ def test_a_thousand_tiny_files_are_one_batch(tmp_path):
     assert len(entries) == 1
 
 
-def test_a_second_life_goes_on_where_the_first_one_ended(tmp_path):
+def test_a_second_life_goes_on_where_the_first_one_ended(tmp_path) -> None:
     write_lines(tmp_path / "s.tsv", 0, 5000)
     first = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, batch_rows=500)
     before = read_all(first, most=3)
@@ -123,7 +126,7 @@ def test_a_second_life_goes_on_where_the_first_one_ended(tmp_path):
     assert open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}).advance(second.last) == second.last
 
 
-def test_followed_files_grow_and_partial_lines_wait(tmp_path):
+def test_followed_files_grow_and_partial_lines_wait(tmp_path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     ledger = open_ledger(tmp_path, {"s": data}, bounded=False)
@@ -142,7 +145,7 @@ def test_followed_files_grow_and_partial_lines_wait(tmp_path):
     assert not any(entry.closed for entry in first + second)
 
 
-def test_compressed_and_parquet_files_are_taken_whole(tmp_path):
+def test_compressed_and_parquet_files_are_taken_whole(tmp_path) -> None:
     import gzip
 
     path = tmp_path / "s.tsv.gz"
@@ -152,7 +155,7 @@ def test_compressed_and_parquet_files_are_taken_whole(tmp_path):
     assert lines_of(entries) == expected(0, 10)
 
 
-def test_parts_of_a_csv_file_know_its_header(tmp_path, monkeypatch):
+def test_parts_of_a_csv_file_know_its_header(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ledgers, "LEAST_SEGMENT", 64)
     rows = [f"{n},b{n},k,a{n}" for n in range(100)]
     (tmp_path / "s.csv").write_text("ts,trg,label,src\n" + "\n".join(rows) + "\n")
@@ -170,7 +173,7 @@ def test_parts_of_a_csv_file_know_its_header(tmp_path, monkeypatch):
     assert names == [f"a{n}" for n in range(100)]
 
 
-def test_streams_of_different_length_close_one_by_one(tmp_path, monkeypatch):
+def test_streams_of_different_length_close_one_by_one(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ledgers, "LEAST_SEGMENT", 16)
     write_lines(tmp_path / "s.tsv", 0, 500)
     write_lines(tmp_path / "t.tsv", 0, 10)
@@ -183,7 +186,7 @@ def test_streams_of_different_length_close_one_by_one(tmp_path, monkeypatch):
     assert lines_of(entries, "t") == expected(0, 10)
 
 
-def test_a_signal_closes_streams_that_others_read(tmp_path):
+def test_a_signal_closes_streams_that_others_read(tmp_path) -> None:
     ledger = Ledger(tmp_path, {}, ("s", "t"), frozenset(), 10, None, Clock())
     assert ledger.advance(0) == 0
     (tmp_path / "end").touch()
@@ -191,7 +194,7 @@ def test_a_signal_closes_streams_that_others_read(tmp_path):
     assert ledger.advance(1) == 1
 
 
-def test_ticks_come_when_asked_for_though_nothing_is_there(tmp_path):
+def test_ticks_come_when_asked_for_though_nothing_is_there(tmp_path) -> None:
     ledger = Ledger(tmp_path, {}, ("s",), frozenset(), 10, 5.0, Clock())
     numbers = [0]
     for _ in range(20):
@@ -200,14 +203,14 @@ def test_ticks_come_when_asked_for_though_nothing_is_there(tmp_path):
 
 
 @pytest.mark.parametrize(("look", "rest"), [(0.001, 0.01), (0.005, 0.05), (0.02, LOOK_AGAIN)])
-def test_a_folder_is_looked_at_as_often_as_looking_is_cheap(tmp_path, look, rest):
+def test_a_folder_is_looked_at_as_often_as_looking_is_cheap(tmp_path, look, rest) -> None:
     class Folder(Ledger):
         """Looking takes so long."""
 
         looks = 0
         now = 0.0
 
-        def _next_entry(self):
+        def _next_entry(self) -> Entry:
             Folder.looks += 1
             Folder.now += look
             return super()._next_entry()
@@ -222,7 +225,7 @@ def test_a_folder_is_looked_at_as_often_as_looking_is_cheap(tmp_path, look, rest
     assert Folder.looks == 2
 
 
-def test_old_entries_go_and_positions_stay(tmp_path, monkeypatch):
+def test_old_entries_go_and_positions_stay(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ledgers, "KEEP_ENTRIES", 10)
     monkeypatch.setattr(ledgers, "ENTRIES_BEHIND", 4)
     data = tmp_path / "data"
@@ -241,7 +244,7 @@ def test_old_entries_go_and_positions_stay(tmp_path, monkeypatch):
     assert again.positions == ledger.positions
 
 
-def test_a_missing_path_is_an_error_that_names_it(tmp_path):
+def test_a_missing_path_is_an_error_that_names_it(tmp_path) -> None:
     (entry,) = read_all(open_ledger(tmp_path, {"s": tmp_path / "none.tsv"}))
     assert "none.tsv does not exist\nhint: " in entry.error
     # The next start looks again.
@@ -249,7 +252,7 @@ def test_a_missing_path_is_an_error_that_names_it(tmp_path):
     assert lines_of(read_all(open_ledger(tmp_path, {"s": tmp_path / "none.tsv"}), 1)) == expected(0, 3)
 
 
-def test_tasks_share_the_segments_in_order(tmp_path):
+def test_tasks_share_the_segments_in_order(tmp_path) -> None:
     write_lines(tmp_path / "s.tsv", 0, 400_000)
     entries = read_all(open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, batch_rows=10**6))
     segments = entries[0].segments
@@ -261,7 +264,7 @@ def test_tasks_share_the_segments_in_order(tmp_path):
     assert split((), 2) == []
 
 
-def test_entries_are_plain_json(tmp_path):
+def test_entries_are_plain_json(tmp_path) -> None:
     write_lines(tmp_path / "s.tsv", 0, 2)
     ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"})
     ledger.advance(0)
@@ -271,7 +274,7 @@ def test_entries_are_plain_json(tmp_path):
     assert fields == {"segments": [["s", str(tmp_path / "s.tsv"), 0, 20]], "closed": ["s"], "error": ""}
 
 
-def change_in_place(path):
+def change_in_place(path) -> None:
     """One byte in the middle, and the file as long and as old as it was."""
     before = path.stat()
     content = bytearray(path.read_bytes())
@@ -280,15 +283,15 @@ def change_in_place(path):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def truncate(path):
+def truncate(path) -> None:
     os.truncate(path, 50)
 
 
-def rewrite_longer(path):
+def rewrite_longer(path) -> None:
     path.write_text("\n".join(expected(7, 2000)) + "\n")
 
 
-def replace_by_longer(path):
+def replace_by_longer(path) -> None:
     draft = path.with_name(".draft")
     rewrite_longer(draft)
     draft.replace(path)
@@ -303,7 +306,9 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_file_that_changes_after_it_was_read_is_refused_at_once_and_at_the_next_start(tmp_path, change):
+def test_a_file_that_changes_after_it_was_read_is_refused_at_once_and_at_the_next_start(
+    tmp_path, change
+) -> None:
     data = tmp_path / "data"
     data.mkdir()
     write_lines(data / "a.tsv", 0, 140)
@@ -327,7 +332,7 @@ def test_a_file_that_changes_after_it_was_read_is_refused_at_once_and_at_the_nex
 @pytest.mark.parametrize(
     "content", [gzip.compress(b"a\tk\tb\t1\n"), b"a\tk\tb\t1\n"], ids=["packed", "plain"]
 )
-def test_what_was_read_whole_may_not_even_grow(tmp_path, content):
+def test_what_was_read_whole_may_not_even_grow(tmp_path, content) -> None:
     path = tmp_path / "s.tsv.gz"
     path.write_bytes(content)
     ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv.gz"}, bounded=False)
@@ -340,10 +345,12 @@ def test_what_was_read_whole_may_not_even_grow(tmp_path, content):
     assert re.search(r"s.tsv.gz has changed since .*: it was read whole with \d+ bytes", entry.error)
 
 
-def test_a_file_that_grows_is_compared_by_its_last_bytes_alone_until_the_next_start(tmp_path, monkeypatch):
+def test_a_file_that_grows_is_compared_by_its_last_bytes_alone_until_the_next_start(
+    tmp_path, monkeypatch
+) -> None:
     compared = []
 
-    def watched(path, start, end, checksum=0):
+    def watched(path, start, end, checksum=0) -> int:
         compared.append(end - start)
         return real(path, start, end, checksum)
 
@@ -366,7 +373,7 @@ def test_a_file_that_grows_is_compared_by_its_last_bytes_alone_until_the_next_st
     assert compared == [(tmp_path / "s.tsv").stat().st_size]
 
 
-def test_a_segment_that_is_cut_short_before_it_is_read_is_damage(tmp_path):
+def test_a_segment_that_is_cut_short_before_it_is_read_is_damage(tmp_path) -> None:
     write_lines(tmp_path / "s.tsv", 0, 10)
     (entry,) = read_all(open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}))
     os.truncate(tmp_path / "s.tsv", 60)
@@ -375,7 +382,7 @@ def test_a_segment_that_is_cut_short_before_it_is_read_is_damage(tmp_path):
 
 
 @pytest.mark.parametrize("lost", [1, 2, 4])
-def test_an_entry_that_is_missing_is_named(tmp_path, lost):
+def test_an_entry_that_is_missing_is_named(tmp_path, lost) -> None:
     write_lines(tmp_path / "s.tsv", 0, 2000)
     ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"}, batch_rows=100)
     assert len(read_all(ledger, most=4)) == 4
@@ -386,7 +393,7 @@ def test_an_entry_that_is_missing_is_named(tmp_path, lost):
         ledger.entry(lost)
 
 
-def test_a_file_that_is_removed_before_it_was_read_to_its_end_is_missed(tmp_path, monkeypatch):
+def test_a_file_that_is_removed_before_it_was_read_to_its_end_is_missed(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ledgers, "LEAST_SEGMENT", 64)
     data = tmp_path / "data"
     data.mkdir()
@@ -402,7 +409,7 @@ def test_a_file_that_is_removed_before_it_was_read_to_its_end_is_missed(tmp_path
         open_ledger(tmp_path, {"s": data}).check_files()
 
 
-def test_an_entry_with_flipped_bytes_is_named(tmp_path):
+def test_an_entry_with_flipped_bytes_is_named(tmp_path) -> None:
     write_lines(tmp_path / "s.tsv", 0, 10)
     ledger = open_ledger(tmp_path, {"s": tmp_path / "s.tsv"})
     ledger.advance(0)

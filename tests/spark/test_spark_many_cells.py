@@ -4,27 +4,30 @@ The law is held over drawn cases with all cells in this process, with the steps 
 them. A few queries are then answered on a real Spark.
 """
 
+from __future__ import annotations
+
 import json
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from cells_in_process import Cells, run_case
+from cells_in_process import Cells, forget, run_case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_spark_run import generate, instants, read_lines, write_tsv
+from incidents import generate, instants_held, read_records, write_tsv
 
 import meander
 from judge import judge
 from meander.dataflow.tabular import edges_of
+from meander.engine import compile_query, staged_plan
 from meander.errors import StateError
+from meander.options import RunOptions
 from meander.physical.plan import PATH_OPERATORS
-from meander.physical.planning import plan_query
-from meander.physical.stages import build_stages
-from meander.spark.advance import LIVE
-from meander.spark.checkpoint import check_checkpoint, kept_plans, meaning_of, note_queries
-from meander.spark.chunks import CLOSED, EDGES, TICK, Chunk
-from meander.spark.codec import encode_edges
-from meander.spark.rehearsal import no_incident
+from meander.spark.checkpoint.identity import check_checkpoint, record_queries, recorded_plans, run_identity
+from meander.spark.edge_codec import edges_chunk
+from meander.spark.messages import Chunk, closed
+from meander.spark.run import Run
 from meander.spark.session import Session
 from oracle import expect
 from strategies import cases
@@ -46,13 +49,13 @@ QUERIES = {
 }
 
 
-def key_of(record):
+def key_of(record) -> str:
     return json.dumps(record.get("answer", [record.get("src"), record.get("trg"), record.get("label")]))
 
 
-def hold_law(case, cells, size, path_operator, lose=no_incident, **options):
+def hold_law(case, cells, size, path_operator, incident=None, **options) -> Cells:
     plan = None if case.plan is None else case.plan % len(meander.plans(case.text))
-    made = run_case(case, cells, size, path_operator=path_operator, plan=plan, lose=lose, **options)
+    made = run_case(case, cells, size, path_operator=path_operator, plan=plan, incident=incident, **options)
     owners = Counter(key for mine in made.answers for key in {key_of(record) for record in mine})
     assert max(owners.values(), default=1) == 1
     expected = expect(case.query, case.streams, case.lateness)
@@ -62,16 +65,16 @@ def hold_law(case, cells, size, path_operator, lose=no_incident, **options):
 
 @given(case=cases(), cells=CELLS, size=SIZES, path_operator=st.sampled_from(PATH_OPERATORS))
 @drawn
-def test_the_law_holds_for_cells_together(case, cells, size, path_operator):
+def test_the_law_holds_for_cells_together(case, cells, size, path_operator) -> None:
     made = hold_law(case, cells, size, path_operator)
     assert sorted(made.rejects) == sorted(run_case(case, 1, size).rejects)
 
 
 @given(case=cases(), cells=CELLS, size=st.sampled_from([1, 3]), path_operator=st.sampled_from(PATH_OPERATORS))
 @settings(drawn, max_examples=12)
-def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator):
+def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator) -> None:
     """Before every step the worker has lost what it held: what is in the store is enough, in every stage."""
-    hold_law(case, cells, size, path_operator, lambda *_: LIVE.clear())
+    hold_law(case, cells, size, path_operator, forget)
 
 
 @pytest.mark.slow
@@ -80,42 +83,44 @@ def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator):
     cells=CELLS,
     size=SIZES,
     path_operator=st.sampled_from(PATH_OPERATORS),
-    forget=st.booleans(),
+    forgetful=st.booleans(),
 )
 @settings(drawn, max_examples=4000, derandomize=False)
-def test_the_law_holds_for_cells_together_in_many_more_cases(case, cells, size, path_operator, forget):
-    hold_law(case, cells, size, path_operator, lambda *_: LIVE.clear() if forget else None)
+def test_the_law_holds_for_cells_together_in_many_more_cases(
+    case, cells, size, path_operator, forgetful
+) -> None:
+    hold_law(case, cells, size, path_operator, forget if forgetful else None)
 
 
-def chunks_of(rows, size):
+def chunks_of(rows, size) -> Iterator[list[Chunk]]:
     for start in range(0, len(rows), size):
-        yield [Chunk(EDGES, "s", 0, encode_edges(edges_of(rows[start : start + size]), lines=False))]
-    yield [Chunk(TICK, "s", 0, CLOSED)]
+        yield [edges_chunk("s", edges_of(rows[start : start + size]))]
+    yield [closed("s")]
 
 
 @pytest.mark.parametrize("cells", [2, 3, 8])
 @pytest.mark.parametrize("name", QUERIES)
-def test_longer_streams_with_snapshots_and_forgetting(name, cells, tmp_path):
+def test_longer_streams_with_snapshots_and_forgetting(name, cells, tmp_path) -> None:
     rows = generate(5, 900)
     steps = iter(range(10**6))
 
-    def lose(*_):
+    def incident(cells, *_) -> None:
         if next(steps) % 5 == 0:
-            LIVE.clear()
+            cells.cache.forget()
 
-    made = Cells(plan_query(QUERIES[name], name="q"), cells, snapshots=str(tmp_path), snapshot_rows=40)
+    made = Cells([compile_query(QUERIES[name], name="q")], cells, snapshots=str(tmp_path), snapshot_rows=40)
     for chunks in chunks_of(rows, 50):
-        made.step(chunks, lose)
-    assert instants(made.records) == instants(meander.run(QUERIES[name], rows))
+        made.step(chunks, incident)
+    assert instants_held(made.records) == instants_held(meander.run(QUERIES[name], rows))
     assert sum(map(bool, made.answers)) > 1
     assert any(tmp_path.rglob("*.snapshot"))
 
 
-def test_a_cell_holds_what_its_share_reads_and_no_more():
+def test_a_cell_holds_what_its_share_reads_and_no_more() -> None:
     """Edges that a path begins with are spread over the cells; what the query does not ask for is nowhere."""
     text = "STREAM s WINDOW 1000000\nAnswer(x, y) <- (a/b)(x, y) as P."
     rows = [(f"v{at % 97}", "aaab"[at % 4] if at % 5 else "z", f"v{at % 89}", at) for at in range(4000)]
-    made = Cells(plan_query(text, name="q"), 4)
+    made = Cells([compile_query(text, name="q")], 4)
     (first, *_) = chunks_of(rows, 4000)
     made.step(first)
     count = Counter(label for _, label, _, _ in rows)
@@ -131,7 +136,7 @@ def test_a_cell_holds_what_its_share_reads_and_no_more():
 @pytest.mark.parametrize(
     "cells", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
 )
-def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells):
+def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells) -> None:
     rows = generate(11, 1200)
     write_tsv(tmp_path / "s.tsv", rows)
     session = Session(spark)
@@ -143,8 +148,8 @@ def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells):
     run = session.start(str(tmp_path / "checkpoint"), sinks, follow=False, cells=cells, batch_rows=size)
     assert run.wait(300)
     for name, text in QUERIES.items():
-        records = read_lines(tmp_path / f"{name}.jsonl")
-        assert instants(records) == instants(meander.run(text, rows))
+        records = read_records(tmp_path / f"{name}.jsonl")
+        assert instants_held(records) == instants_held(meander.run(text, rows))
         assert max(Counter(map(json.dumps, records)).values()) == 1
     assert run.totals["edges"] == len(rows)
     # Cells go on from the arrays that whichever worker had them left; only the first batch makes state anew.
@@ -162,12 +167,12 @@ def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells):
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("plans", [(None, None), (None, 0)], ids=["same plan", "another plan"])
-def test_a_run_of_several_stages_goes_on_after_a_stop(spark, tmp_path, plans):
+def test_a_run_of_several_stages_goes_on_after_a_stop(spark, tmp_path, plans) -> None:
     rows = generate(12, 900)
     (tmp_path / "in").mkdir()
     query = QUERIES["derived"]
 
-    def start(plan):
+    def start(plan) -> Run:
         session = Session(spark)
         session.stream("s", str(tmp_path / "in"))
         session.query(query, "q", plan=plan)
@@ -183,39 +188,39 @@ def test_a_run_of_several_stages_goes_on_after_a_stop(spark, tmp_path, plans):
     again = start(plans[1])
     assert len(again.notes) == (plans[0] != plans[1])
     again.finish()
-    assert instants(read_lines(tmp_path / "out.jsonl")) == instants(meander.run(query, rows))
+    assert instants_held(read_records(tmp_path / "out.jsonl")) == instants_held(meander.run(query, rows))
 
 
-def test_cells_that_would_read_other_edges_than_they_hold_are_refused(tmp_path):
+def test_cells_that_would_read_other_edges_than_they_hold_are_refused(tmp_path) -> None:
     session = Session()
-    query = session.query(QUERIES["closure"], "q")
+    query = session.query(QUERIES["closure"], "q").compiled
 
-    def meaning(**options):
-        staged = build_stages(plan_query(query.regular, name="q"), 3, **options)
-        return meaning_of([query], "intervals", 3, "s", staged.exchanges)
+    def identity(**options) -> dict[str, Any]:
+        options = RunOptions(cells=3, **options)
+        return run_identity([query], options, staged_plan([query], options).exchanges)
 
-    run = check_checkpoint(tmp_path / "meander", meaning())
+    run = check_checkpoint(tmp_path / "meander", identity())
     (tmp_path / "meander").mkdir()
-    note_queries(tmp_path / "meander", meaning(), run)
-    assert check_checkpoint(tmp_path / "meander", meaning(path_operator="closure")) == run
+    record_queries(tmp_path / "meander", identity(), run)
+    assert check_checkpoint(tmp_path / "meander", identity(path_operator="closure")) == run
     with pytest.raises(StateError, match="now it would read others"):
-        check_checkpoint(tmp_path / "meander", meaning(paths=True))
+        check_checkpoint(tmp_path / "meander", identity(paths=True))
 
 
-def test_a_plan_that_reads_other_edges_gives_way_to_the_one_that_the_cells_hold(tmp_path):
-    session = Session()
-    asked = [session.query(QUERIES["derived"], f"q{plan}", plan=plan) for plan in (None, 0)]
-    meanings = []
-    for query in asked:
-        query.name = "q"
-        staged = build_stages(plan_query(query.regular, name="q", plan=query.plan), 3)
-        meanings.append(meaning_of([query], "intervals", 3, "s", staged.exchanges))
+def test_a_plan_that_reads_other_edges_gives_way_to_the_one_that_the_cells_hold(tmp_path) -> None:
+    options = RunOptions(cells=3)
+    chosen, canonical, other = (
+        compile_query(QUERIES[text], RunOptions(plan=plan), name="q")
+        for text, plan in (("derived", None), ("derived", 0), ("closure", None))
+    )
+
+    def exchanges(query) -> str:
+        return staged_plan([query], options).exchanges
+
     folder = tmp_path / "meander"
-    assert kept_plans(folder, asked[:1], meanings[0]["exchanges"]) is None
+    assert recorded_plans(folder, [chosen], exchanges(chosen)) is None
     folder.mkdir()
-    note_queries(folder, meanings[0], "run")
-    assert kept_plans(folder, asked[:1], meanings[0]["exchanges"]) is None
-    assert kept_plans(folder, asked[1:], meanings[1]["exchanges"]) == {"q": None}
-    other = session.query(QUERIES["closure"], "other")
-    other.name = "q"
-    assert kept_plans(folder, [other], meanings[1]["exchanges"]) is None
+    record_queries(folder, run_identity([chosen], options, exchanges(chosen)), "run")
+    assert recorded_plans(folder, [chosen], exchanges(chosen)) is None
+    assert recorded_plans(folder, [canonical], exchanges(canonical)) == {"q": None}
+    assert recorded_plans(folder, [other], exchanges(canonical)) is None

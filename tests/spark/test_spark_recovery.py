@@ -1,11 +1,14 @@
 """One answer, once: what is lost while a run goes on, or changed between two starts, does not show in its answers."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import socket
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from incidents import (
@@ -25,7 +28,9 @@ import meander
 from command import meander as command
 from judge import judge
 from meander.errors import StateError
-from meander.spark.checkpoint import meaning_of, note_queries
+from meander.options import RunOptions
+from meander.spark.checkpoint.identity import record_queries, run_identity
+from meander.spark.run import Run
 from meander.spark.session import Session
 from oracle import expect
 from querytext import read_query
@@ -33,7 +38,9 @@ from querytext import read_query
 pytestmark = pytest.mark.spark
 
 
-def run_bounded(spark, folder, rows, *, hook=None, text=CLOSURE, **options):
+def run_bounded(
+    spark, folder, rows, *, hook=None, text=CLOSURE, **options
+) -> tuple[Run, list[dict[str, Any]]]:
     """A run over one file, with something done to it after each batch."""
     write_tsv(folder / "s.tsv", rows)
     session = open_session(spark, {"s": folder / "s.tsv"}, {"q": (text, None)})
@@ -49,11 +56,11 @@ def run_bounded(spark, folder, rows, *, hook=None, text=CLOSURE, **options):
     return run, read_records(folder / "out.jsonl")
 
 
-def test_a_killed_python_worker_is_replaced(spark, tmp_path):
+def test_a_killed_python_worker_is_replaced(spark, tmp_path) -> None:
     rows = generate(21, 2400)
     killed = []
 
-    def strike(run, batch):
+    def strike(run, batch) -> None:
         """Somewhere in the next batch."""
         if batch in (1, 3):
             delay = 0.15 * batch
@@ -71,11 +78,11 @@ def test_a_killed_python_worker_is_replaced(spark, tmp_path):
 
 
 @pytest.mark.parametrize("cells", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_the_cache_of_operator_state_may_be_deleted_at_any_time(spark, tmp_path, cells):
+def test_the_cache_of_operator_state_may_be_deleted_at_any_time(spark, tmp_path, cells) -> None:
     rows = generate(22, 2400)
     lost = []
 
-    def delete(run, batch):
+    def delete(run, batch) -> None:
         kept = [Path(SparkFiles.getRootDirectory()) / f"meander-{run.job.run[:16]}", Path(run.job.snapshots)]
         for folder in kept if batch % 2 else ():
             lost.append(folder.exists())
@@ -91,13 +98,13 @@ def test_the_cache_of_operator_state_may_be_deleted_at_any_time(spark, tmp_path,
 class Growing:
     """A folder that grows between the starts of one run."""
 
-    def __init__(self, spark, folder, rows, parts):
+    def __init__(self, spark, folder, rows, parts) -> None:
         self.spark = spark
         self.folder = folder
         size = -(-len(rows) // parts)
         self.parts = [rows[at : at + size] for at in range(0, len(rows), size)]
 
-    def start(self, part, queries, *, end=False, **options):
+    def start(self, part, queries, *, end=False, **options) -> Run:
         """Start the run with one more file, until that is read; at the end all held is released."""
         write_tsv(self.folder / "in" / f"{part}.tsv", self.parts[part])
         session = open_session(self.spark, {"s": self.folder / "in"}, queries)
@@ -109,12 +116,12 @@ class Growing:
             run.stop()
         return run
 
-    def records(self, query):
+    def records(self, query) -> list[dict[str, Any]]:
         return read_records(self.folder / f"{query}.jsonl")
 
 
 @pytest.mark.slow
-def test_a_run_that_is_stopped_goes_on_with_more_files_under_other_plans(spark, tmp_path):
+def test_a_run_that_is_stopped_goes_on_with_more_files_under_other_plans(spark, tmp_path) -> None:
     rows = generate(23, 1500, deletions=True)
     growing = Growing(spark, tmp_path, rows, 5)
     plans = len(meander.plans(CLOSURE))
@@ -130,7 +137,7 @@ def test_a_run_that_is_stopped_goes_on_with_more_files_under_other_plans(spark, 
     assert_undisturbed(growing.records("q"), CLOSURE, rows)
 
 
-def test_queries_are_added_with_the_next_start_and_left_out_for_good(spark, tmp_path):
+def test_queries_are_added_with_the_next_start_and_left_out_for_good(spark, tmp_path) -> None:
     rows = generate(24, 1200)
     growing = Growing(spark, tmp_path, rows, 4)
     growing.start(0, {"closure": (CLOSURE, None)})
@@ -154,7 +161,7 @@ def test_queries_are_added_with_the_next_start_and_left_out_for_good(spark, tmp_
 
 
 @pytest.mark.slow
-def test_a_restart_within_an_instant_takes_no_stop_with_it(spark, tmp_path):
+def test_a_restart_within_an_instant_takes_no_stop_with_it(spark, tmp_path) -> None:
     """In `changes` mode q is reached and lost at 10, in two starts; its stop waits for the instant to be over."""
     query = "STREAM s WINDOW 3\nOut(x, y) <- a(x, y)."
     rows = [("p", "a", "q", 10), ("p", "a", "q", 10, "-"), ("p", "a", "r", 40)]
@@ -167,11 +174,11 @@ def test_a_restart_within_an_instant_takes_no_stop_with_it(spark, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_rebuild_with_paths_and_deletions_keeps_every_path_true(spark, tmp_path):
+def test_a_rebuild_with_paths_and_deletions_keeps_every_path_true(spark, tmp_path) -> None:
     """State is lost in every second batch, and there are no snapshots; the law's judge looks at the paths."""
     rows = generate(25, 1200, deletions=True)
 
-    def lose(run, batch):
+    def lose(run, batch) -> None:
         if batch % 2:
             kill_workers(run.job.run, daemon=False)
 
@@ -182,13 +189,13 @@ def test_a_rebuild_with_paths_and_deletions_keeps_every_path_true(spark, tmp_pat
     assert sum(cell["rebuilt"] for figures in run.figures for cell in figures["cells"]) >= 2
 
 
-def note(checkpoint, query):
+def note(checkpoint, query) -> None:
     """A checkpoint of this query."""
     (checkpoint / "meander").mkdir(parents=True)
-    note_queries(checkpoint / "meander", meaning_of([query], "intervals", 1, "s"), "run")
+    record_queries(checkpoint / "meander", run_identity([query.compiled], RunOptions()), "run")
 
 
-def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_path):
+def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_path) -> None:
     write_tsv(tmp_path / "s.tsv", generate(26, 10))
     session = Session()
     query = session.query(CLOSURE, "query")
@@ -203,7 +210,9 @@ def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_
     assert time.monotonic() - began < 30
 
 
-def test_a_stream_that_spark_would_read_now_and_did_not_before_is_refused_before_spark_starts(tmp_path):
+def test_a_stream_that_spark_would_read_now_and_did_not_before_is_refused_before_spark_starts(
+    tmp_path,
+) -> None:
     note(tmp_path / "checkpoint", Session().query(CLOSURE, "query"))
     session = Session()
     with socket.create_server(("127.0.0.1", 0)) as broker:

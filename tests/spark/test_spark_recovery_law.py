@@ -9,9 +9,12 @@ and the run may have been started again by another plan, with another path opera
 they find is printed as a file for `cases/`.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +40,7 @@ drawn = settings(
 )
 
 
-def closure_case(edges, losses, operators, **options):
+def closure_case(edges, losses, operators, **options) -> Recovery:
     query = read_query("STREAM s WINDOW 40\nAnswer(x, y) <- s.a+(x, y) as P.")
     return Recovery(Case(query, {"s": edges}, batch_rows=1, **options), tuple(losses), tuple(operators))
 
@@ -46,7 +49,7 @@ TWO_WAYS = [("u", "a", "v", 1), ("v", "a", "w", 1), ("u", "a", "x", 2), ("x", "a
 
 
 @pytest.mark.parametrize("operator", PATH_OPERATORS)
-def test_a_path_emitted_before_a_loss_is_cut_with_its_edge(operator):
+def test_a_path_emitted_before_a_loss_is_cut_with_its_edge(operator) -> None:
     """u reaches w over v, then for as long over x; what is rebuilt may choose the way over x."""
     ways = [(src, "a", trg, 1) for middle in "vxyz" for src, trg in (("u", middle), (middle, "w"))]
     edges = [*ways, ("u", "a", "v", 5, "-")]
@@ -56,25 +59,25 @@ def test_a_path_emitted_before_a_loss_is_cut_with_its_edge(operator):
 
 @pytest.mark.parametrize("before", PATH_OPERATORS)
 @pytest.mark.parametrize("after", PATH_OPERATORS)
-def test_what_one_path_operator_has_not_emitted_yet_another_emits(before, after):
+def test_what_one_path_operator_has_not_emitted_yet_another_emits(before, after) -> None:
     operators = [before, before, before, before, after]
     records = hold_law(closure_case(TWO_WAYS, ["another plan"], operators))
     assert max(Counter(map(json.dumps, records)).values()) == 1
 
 
-def test_a_stop_that_waits_for_its_instant_to_pass_is_emitted_after_a_loss():
+def test_a_stop_that_waits_for_its_instant_to_pass_is_emitted_after_a_loss() -> None:
     edges = [("u", "a", "v", 1), ("u", "a", "w", 41), ("u", "a", "x", 50)]
     hold_law(closure_case(edges, ["state and snapshots"], ["auto"], mode="changes"))
 
 
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
-def test_a_named_case_holds_as_it_was_found(file):
+def test_a_named_case_holds_as_it_was_found(file) -> None:
     hold_law(read_recovery(file.read_text()))
 
 
 @pytest.mark.parametrize("operator", PATH_OPERATORS)
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
-def test_a_named_case_holds_whatever_is_lost(file, operator):
+def test_a_named_case_holds_whatever_is_lost(file, operator) -> None:
     """Its instants are split at every edge, and before every batch state is lost."""
     found = read_recovery(file.read_text())
     for paths in (False, True):
@@ -84,7 +87,7 @@ def test_a_named_case_holds_whatever_is_lost(file, operator):
     hold_law(Recovery(replace(case, mode="intervals"), LOST, (operator,), added=found.added))
 
 
-def test_the_stop_of_an_answer_deleted_in_its_instant_is_emitted_once():
+def test_the_stop_of_an_answer_deleted_in_its_instant_is_emitted_once() -> None:
     """The case of the report, by its records."""
     (file,) = [one for one in CASES if one.stem == "an_answer_deleted_in_its_instant_stops_after_a_loss"]
     found = read_recovery(file.read_text())
@@ -97,7 +100,7 @@ def test_the_stop_of_an_answer_deleted_in_its_instant_is_emitted_once():
 
 
 @contextmanager
-def naming(recovery):
+def naming(recovery) -> Iterator[None]:
     """Whatever is wrong shows the case as a file for `cases/`."""
     try:
         yield
@@ -106,7 +109,7 @@ def naming(recovery):
         raise
 
 
-def hold_law_of_drawn(recovery):
+def hold_law_of_drawn(recovery) -> None:
     with naming(recovery):
         assert repr(read_recovery(repr(recovery))) == repr(recovery)
         hold_law(recovery)
@@ -114,18 +117,18 @@ def hold_law_of_drawn(recovery):
 
 @given(recovery=recoveries(large=12))
 @drawn
-def test_answers_are_those_of_the_snapshots_whatever_cells_have_lost(recovery):
+def test_answers_are_those_of_the_snapshots_whatever_cells_have_lost(recovery) -> None:
     hold_law_of_drawn(recovery)
 
 
 @pytest.mark.slow
 @given(recovery=recoveries(large=4))
 @settings(drawn, max_examples=EXAMPLES, derandomize=False, report_multiple_bugs=False)
-def test_answers_are_those_of_the_snapshots_in_many_more_cases(recovery):
+def test_answers_are_those_of_the_snapshots_in_many_more_cases(recovery) -> None:
     hold_law_of_drawn(recovery)
 
 
-def test_a_case_that_fails_is_printed_as_a_file():
+def test_a_case_that_fails_is_printed_as_a_file() -> None:
     recovery = closure_case(TWO_WAYS, ["state", "the task"], ["auto", "s-path"], mode="changes", paths=True)
     with pytest.raises(AssertionError) as raised, naming(recovery):
         raise AssertionError("the answers are others")

@@ -1,6 +1,8 @@
 """One answer, once, when processes end: an executor is killed, and the whole run is stopped or killed in the middle
 of a batch and started again with more to read."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import random
@@ -14,7 +16,7 @@ import pytest
 from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_records, write_tsv
 
 from command import environment
-from meander.spark.notes import read_note
+from meander.spark.checkpoint.notes import read_note
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +27,7 @@ PATIENCE = 600
 class Command:
     """A process with a group of its own, and with what it says in a file."""
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, folder, *arguments) -> None:
         self.log = folder / "log"
         with open(self.log, "ab") as log:
             # Sending an interrupt must work though the shell that started the tests may ignore it.
@@ -38,16 +40,16 @@ class Command:
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
 
-    def __enter__(self):
+    def __enter__(self) -> Command:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception) -> None:
         """Whatever is left of it, its JVM and their Python workers."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def wait_for_batch(self, note):
+    def wait_for_batch(self, note) -> None:
         """Until the note of a sink speaks of another batch than now."""
         before = last_batch(note)
         deadline = time.monotonic() + PATIENCE
@@ -56,15 +58,15 @@ class Command:
             assert time.monotonic() < deadline, self.said()
             time.sleep(0.02)
 
-    def said(self):
+    def said(self) -> str:
         return self.log.read_text()[-3000:]
 
 
-def last_batch(note):
+def last_batch(note) -> int:
     return read_note(note)["batch"] if note.exists() else -1
 
 
-def start(folder, *more):
+def start(folder, *more) -> Command:
     return Command(
         folder,
         *(
@@ -81,7 +83,7 @@ def start(folder, *more):
     )
 
 
-def survive(folder, rows, strikes, seed):
+def survive(folder, rows, strikes, seed) -> None:
     """A run that is struck by one signal after another, each somewhere in a batch, with a new file after each."""
     draw = random.Random(seed)
     size = -(-len(rows) // (len(strikes) + 1))
@@ -107,12 +109,12 @@ def survive(folder, rows, strikes, seed):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_after_a_kill_and_after_an_interrupt(tmp_path):
+def test_a_run_goes_on_after_a_kill_and_after_an_interrupt(tmp_path) -> None:
     survive(tmp_path, generate(31, 3000), [signal.SIGKILL, signal.SIGINT], 31)
 
 
 @pytest.mark.slow
-def test_a_command_that_follows_a_folder_waits_for_more_until_it_is_interrupted(tmp_path):
+def test_a_command_that_follows_a_folder_waits_for_more_until_it_is_interrupted(tmp_path) -> None:
     rows = generate(35, 300)
     write_tsv(tmp_path / "in" / "0.tsv", rows[:100])
     sink = tmp_path / "checkpoint" / "meander" / "sinks" / "query.json"
@@ -130,17 +132,17 @@ def test_a_command_that_follows_a_folder_waits_for_more_until_it_is_interrupted(
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_ten_times_gives_every_answer_once(tmp_path):
+def test_a_run_that_is_killed_ten_times_gives_every_answer_once(tmp_path) -> None:
     survive(tmp_path, generate(32, 12000), [signal.SIGKILL] * KILLS, 32)
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_after_it_was_asked_to_end(tmp_path):
+def test_a_run_goes_on_after_it_was_asked_to_end(tmp_path) -> None:
     survive(tmp_path, generate(33, 4000), [signal.SIGTERM, signal.SIGTERM], 33)
 
 
 @pytest.mark.slow
-def test_a_killed_executor_is_replaced(tmp_path):
+def test_a_killed_executor_is_replaced(tmp_path) -> None:
     rows = generate(34, 3000)
     write_tsv(tmp_path / "s.tsv", rows)
     with Command(tmp_path, str(Path(__file__).with_name("local_cluster.py")), str(tmp_path)) as run:

@@ -1,52 +1,26 @@
 """Queries on a real Spark: streams in, answers out, equal to those of the in-process runner."""
 
+from __future__ import annotations
+
 import gzip
 import json
-import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from incidents import CLOSURE, generate, instants_held, read_records, write_tsv
 
 import meander
 from meander.errors import ArgumentError, InputError, MeanderError, MemoryBudgetError, StateError
+from meander.spark.run import Run
 from meander.spark.session import Session
 
 pytestmark = pytest.mark.spark
 
-CLOSURE = "STREAM s WINDOW 40 SLIDE 4\nAnswer(x, y) <- (a/b*)(x, y) as P."
 JOIN = "STREAM s WINDOW 40\nSTREAM t WINDOW 25\nAnswer(x, z) <- s.a(x, y), t.b(y, z)."
 
 
-def generate(seed, rows, labels="ab"):
-    draw = random.Random(seed)
-    return [
-        (f"v{draw.randint(0, 9)}", draw.choice(labels), f"v{draw.randint(0, 9)}", at // 4)
-        for at in range(rows)
-    ]
-
-
-def write_tsv(path, rows):
-    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
-
-
-def instants(records):
-    """For each answer the instants at which it holds."""
-    held = {}
-    for record in records:
-        key = (record["src"], record["trg"])
-        if record["op"] == "+":
-            held.setdefault(key, set()).update(range(record["ts"], record["exp"]))
-        else:
-            held[key] = {time for time in held.get(key, ()) if time < record["ts"]}
-    return {key: times for key, times in held.items() if times}
-
-
-def read_lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def answer(spark, folder, text, streams, *, out="out.jsonl", follow=False, **options):
+def answer(spark, folder, text, streams, *, out="out.jsonl", follow=False, **options) -> Run:
     """Run the query on Spark over bounded streams, to the end."""
     session = Session(spark)
     for name, place in streams.items():
@@ -60,18 +34,18 @@ def answer(spark, folder, text, streams, *, out="out.jsonl", follow=False, **opt
     return started
 
 
-def test_a_file_gives_the_answers_of_the_local_runner(spark, tmp_path):
+def test_a_file_gives_the_answers_of_the_local_runner(spark, tmp_path) -> None:
     rows = generate(1, 2000)
     write_tsv(tmp_path / "s.tsv", rows)
     done = answer(
         spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv"}, batch_rows=500, metrics=str(tmp_path / "m.jsonl")
     )
-    assert instants(read_lines(tmp_path / "out.jsonl")) == instants(meander.run(CLOSURE, rows))
+    assert instants_held(read_records(tmp_path / "out.jsonl")) == instants_held(meander.run(CLOSURE, rows))
     assert done.totals["edges"] == 2000
-    metrics = read_lines(tmp_path / "m.jsonl")
+    metrics = read_records(tmp_path / "m.jsonl")
     assert len(metrics) >= 4
     assert sum(line["edges"] for line in metrics) == 2000
-    assert sum(line["answers"] for line in metrics) == len(read_lines(tmp_path / "out.jsonl"))
+    assert sum(line["answers"] for line in metrics) == len(read_records(tmp_path / "out.jsonl"))
     assert metrics[0]["cells"][0]["operators"]
     assert "addBatch" in metrics[-1]["spark"]["durations_ms"]
     # A run that has ended stays so: nothing is written twice, more input is refused.
@@ -87,8 +61,8 @@ def test_a_file_gives_the_answers_of_the_local_runner(spark, tmp_path):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv"}, mode="changes")
 
 
-def test_two_streams_in_all_formats_and_their_rejects(spark, tmp_path):
-    left, right = generate(2, 900, "a"), generate(3, 300, "b")
+def test_two_streams_in_all_formats_and_their_rejects(spark, tmp_path) -> None:
+    left, right = generate(2, 900, labels="a"), generate(3, 300, labels="b")
     folder = tmp_path / "left"
     folder.mkdir()
     write_tsv(folder / "0.tsv", left[:300])
@@ -117,9 +91,9 @@ def test_two_streams_in_all_formats_and_their_rejects(spark, tmp_path):
         rejects=str(tmp_path / "rejects.jsonl"),
     )
     records = pq.read_table(tmp_path / "out.parquet").to_pylist()
-    assert instants(records) == instants(meander.run(JOIN, {"s": left, "t": right}))
+    assert instants_held(records) == instants_held(meander.run(JOIN, {"s": left, "t": right}))
     assert sorted(
-        (one["stream"], one["reason"], one["text"]) for one in read_lines(tmp_path / "rejects.jsonl")
+        (one["stream"], one["reason"], one["text"]) for one in read_records(tmp_path / "rejects.jsonl")
     ) == [
         ("s", "missing field", "no\ta"),
         ("t", "too late", "late\tb\tlate\t3"),
@@ -128,7 +102,7 @@ def test_two_streams_in_all_formats_and_their_rejects(spark, tmp_path):
     assert done.totals["rejected"] == 1
 
 
-def test_a_users_frames_columns_and_timestamps_and_frames_back(spark, tmp_path):
+def test_a_users_frames_columns_and_timestamps_and_frames_back(spark, tmp_path) -> None:
     rows = generate(4, 400)
     text = "".join(f"{a[1:]},{label},{b[1:]},{1_000 + ts}\n" for a, label, b, ts in rows)
     folder = tmp_path / "in"
@@ -156,14 +130,14 @@ def test_a_users_frames_columns_and_timestamps_and_frames_back(spark, tmp_path):
         got = [row.asDict(recursive=True) for row in spark.table("answers").collect()]
     finally:
         started.stop()
-    expected = instants(
+    expected = instants_held(
         meander.run(CLOSURE, [(int(a[1:]), k, int(b[1:]), 1_000 + ts) for a, k, b, ts in rows])
     )
-    assert instants(got) == expected
+    assert instants_held(got) == expected
     assert all(record["path"][0]["src"] == record["src"] for record in got)
 
 
-def test_static_frames_and_sinks_that_spark_writes(spark, tmp_path):
+def test_static_frames_and_sinks_that_spark_writes(spark, tmp_path) -> None:
     rows = generate(5, 300)
     frame = spark.createDataFrame(rows, "src string, label string, trg string, ts bigint").repartition(3)
     session = Session(spark)
@@ -179,13 +153,13 @@ def test_static_frames_and_sinks_that_spark_writes(spark, tmp_path):
     )
     assert run.wait(300)
     assert run.queries == ("closure", "edges")
-    assert instants(seen) == instants(meander.run(CLOSURE, rows))
+    assert instants_held(seen) == instants_held(meander.run(CLOSURE, rows))
     written = [row.asDict() for row in spark.read.json(str(tmp_path / "edges")).collect()]
     expected = meander.run("STREAM s WINDOW 7\nAnswer(x, y) <- a(x, y).", rows)
-    assert instants(written) == instants(expected)
+    assert instants_held(written) == instants_held(expected)
 
 
-def test_what_cannot_be_run_is_refused_at_once(spark, tmp_path):
+def test_what_cannot_be_run_is_refused_at_once(spark, tmp_path) -> None:
     session = Session(spark)
     query = session.query(CLOSURE, "q")
     with pytest.raises(ArgumentError, match="the stream s is not known"):
@@ -199,19 +173,19 @@ def test_what_cannot_be_run_is_refused_at_once(spark, tmp_path):
         session.start(sinks={"p": "-"})
 
 
-def test_damage_ends_the_run_after_what_came_before_it(spark, tmp_path):
+def test_damage_ends_the_run_after_what_came_before_it(spark, tmp_path) -> None:
     rows = generate(6, 400)
     packed = gzip.compress("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
     (tmp_path / "s.tsv.gz").write_bytes(packed[:-20])
     with pytest.raises(InputError, match="is damaged"):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv.gz"})
-    assert read_lines(tmp_path / "out.jsonl")
+    assert read_records(tmp_path / "out.jsonl")
     # What could not be read is lost to this checkpoint, whatever has come since.
     with pytest.raises(InputError, match=r"could not read all of its input: .* is damaged.*\nhint: mend"):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv.gz"})
 
 
-def test_rows_that_were_lost_are_not_forgotten_by_later_batches(spark, tmp_path):
+def test_rows_that_were_lost_are_not_forgotten_by_later_batches(spark, tmp_path) -> None:
     """A damaged file and then a good one, each a batch of its own."""
     data = tmp_path / "in"
     data.mkdir()
@@ -228,16 +202,16 @@ def test_rows_that_were_lost_are_not_forgotten_by_later_batches(spark, tmp_path)
             answer(spark, tmp_path, CLOSURE, {"s": data}, batch_rows=10)
 
 
-def test_a_run_that_failed_leaves_its_checkpoint_to_others(spark, tmp_path):
+def test_a_run_that_failed_leaves_its_checkpoint_to_others(spark, tmp_path) -> None:
     write_tsv(tmp_path / "s.tsv", generate(8, 40))
 
-    def start(sink):
+    def start(sink) -> Run:
         session = Session(spark)
         session.stream("s", str(tmp_path / "s.tsv"))
         session.query(CLOSURE, "q")
         return session.start(str(tmp_path / "checkpoint"), {"q": sink})
 
-    def fail(answers, batch):
+    def fail(answers, batch) -> None:
         raise ValueError("no such table")
 
     with pytest.raises(MeanderError, match="no such table"):
@@ -249,7 +223,7 @@ def test_a_run_that_failed_leaves_its_checkpoint_to_others(spark, tmp_path):
     assert seen
 
 
-def test_an_output_to_replace_survives_arguments_that_are_refused(spark, tmp_path):
+def test_an_output_to_replace_survives_arguments_that_are_refused(spark, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("of another run\n")
     session = Session(spark)
@@ -261,7 +235,9 @@ def test_an_output_to_replace_survives_arguments_that_are_refused(spark, tmp_pat
     assert out.read_text() == "of another run\n"
 
 
-def test_a_budget_that_is_reached_ends_the_run_at_once_and_it_goes_on_with_more(spark, tmp_path, capfd):
+def test_a_budget_that_is_reached_ends_the_run_at_once_and_it_goes_on_with_more(
+    spark, tmp_path, capfd
+) -> None:
     rows = [(f"v{at:03}", "a", f"v{at + 1:03}", at) for at in range(200)]
     (tmp_path / "in").mkdir()
     for first in range(0, 200, 50):
@@ -271,10 +247,10 @@ def test_a_budget_that_is_reached_ends_the_run_at_once_and_it_goes_on_with_more(
     with pytest.raises(MemoryBudgetError, match="PATH a"):
         answer(spark, tmp_path, text, {"s": tmp_path / "in"}, memory="500000", **run)
     assert "Traceback" not in capfd.readouterr().err
-    expected = instants(meander.run(text, rows))
-    before = instants(read_lines(tmp_path / "out.jsonl"))
+    expected = instants_held(meander.run(text, rows))
+    before = instants_held(read_records(tmp_path / "out.jsonl"))
     assert 0 < len(before) < len(expected)
     answer(spark, tmp_path, text, {"s": tmp_path / "in"}, **run)
-    records = read_lines(tmp_path / "out.jsonl")
-    assert instants(records) == expected
+    records = read_records(tmp_path / "out.jsonl")
+    assert instants_held(records) == expected
     assert len(records) == len(list(meander.run(text, rows, path_operator="s-path")))

@@ -1,4 +1,4 @@
-"""The Streaming Graph Algebra: five logical nodes.
+"""The Streaming Graph Algebra: five logical nodes, and `Receive` for a plan that is split over stages.
 
 Nodes are immutable, compare by structure, and check themselves when built. A node stands for a stream of
 tuples over vertices, each with its validity interval.
@@ -10,10 +10,13 @@ inputs: `ends=((0, 1), (2, 1))` is trg₁ = trg₂, the form that `printing.equa
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from meander.algebra.automata import labels
 from meander.syntax.query import PathExpr
+
+Side = Literal["src", "trg"]
+"""The end of an edge by which a stream is hash-partitioned over cells."""
 
 
 class PlanError(ValueError):
@@ -83,18 +86,19 @@ class Node:
             return value
 
 
-_HashedOnce = Node  # the former name, until `physical.shares` no longer imports it
-
-
 @dataclass(frozen=True, slots=True)
 class WScan(Node):
-    """`𝒲_{T,β}(σ_φ(S_a ∪ S_b …))`: edges of a stream with any of `labels`, each valid in [t, ⌊t/β⌋·β + T)."""
+    """`𝒲_{T,β}(σ_φ(S_a ∪ S_b …))`: edges of a stream with any of `labels`, each valid in [t, ⌊t/β⌋·β + T).
+
+    With a `side`, only the edges whose vertex on that side belongs to the cell that runs the plan.
+    """
 
     stream: str
     labels: tuple[str, ...]
     window: int
     slide: int = 1
     condition: Condition = Condition()
+    side: Side | None = None
 
     def __post_init__(self) -> None:
         if not self.labels:
@@ -218,4 +222,13 @@ class Path(Node):
             raise PlanError("Path's demand has pairs")
 
 
-Plan = WScan | Filter | Union | Pattern | Path
+@dataclass(frozen=True, slots=True)
+class Receive(Node):
+    """Pairs that an earlier stage derives, each with its interval, as the stream `stream`; `side` as for `WScan`."""
+
+    stream: str
+    label: str
+    side: Side | None = None
+
+
+Plan = WScan | Filter | Union | Pattern | Path | Receive

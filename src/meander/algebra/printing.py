@@ -11,13 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.trees import tree_lines
 from meander.algebra.trees import walk as walk  # re-exported until all importers have moved
 from meander.syntax.printing import expression_text, term_text
 from meander.syntax.query import Constant, Label
 
-_SYMBOLS: dict[type[Plan], str] = {WScan: "𝒲", Filter: "σ", Union: "∪", Pattern: "⋈", Path: "𝒫"}
+_SYMBOLS: dict[type[Plan], str] = {
+    WScan: "𝒲",
+    Filter: "σ",
+    Union: "∪",
+    Pattern: "⋈",
+    Path: "𝒫",
+    Receive: "ℛ",
+}
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -25,7 +32,7 @@ _SYMBOLS: dict[type[Plan], str] = {WScan: "𝒲", Filter: "σ", Union: "∪", Pa
 
 
 def symbol(plan: Plan) -> str:
-    """The operator's sign: 𝒲, σ, ∪, ⋈ or 𝒫."""
+    """The operator's sign: 𝒲, σ, ∪, ⋈, 𝒫 or ℛ."""
     return _SYMBOLS[type(plan)]
 
 
@@ -110,6 +117,8 @@ def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
                 if condition != Condition():
                     read = f"σ_{{{_all(conditions(condition))}}}({read})"
                 return f"{sign}_{bounds}({read})"
+            case Receive(stream):
+                return f"{sign}_{{{stream}}}"
             case Filter(_, condition):
                 head = f"{sign}_{{{_all(conditions(condition))}}}"
             case Union(_, label):
@@ -151,6 +160,8 @@ def describe(
             return f"{label}({columns})", _all(equalities(plan.ends))
         case Path(_, _, label):
             return label, path_expression(plan, scans)
+        case Receive(stream, label):
+            return label, stream
 
 
 def tree(plan: Plan, duration: Callable[[int], str] = str) -> str:

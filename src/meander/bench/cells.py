@@ -23,11 +23,10 @@ from meander.dataflow.tabular import from_arrow
 from meander.engine import compile_query, staged_plan
 from meander.options import RunOptions
 from meander.physical.stages import Delivery
-from meander.spark.advance import LIVE
-from meander.spark.cells import stage_jobs
-from meander.spark.chunks import CLOSED, EDGES, FIGURES, TICK, Chunk, cell_keys
-from meander.spark.codec import encode_edges
-from meander.spark.rehearsal import Memory, Place, rehearse
+from meander.spark.cell.job import stage_jobs
+from meander.spark.cell.local_cells import LocalCells, StageCell
+from meander.spark.edge_codec import edges_chunk
+from meander.spark.messages import Chunk, Kind, cell_keys, closed
 
 PREFIX = 30_000
 BATCH_EDGES = 5_000
@@ -74,28 +73,26 @@ def measure_cells(
         text = workload.text(window, slide)
         for cells in dict.fromkeys([1, *numbers]):
             # Kernels are compiled, or fetched from where they were kept, before time is taken.
-            rehearse_workload(workload, graph.prefix(WARM_UP_EDGES, slide), text, cells, path_operator)
-            spreads.append(rehearse_workload(workload, graph, text, cells, path_operator))
+            run_workload(workload, graph.prefix(WARM_UP_EDGES, slide), text, cells, path_operator)
+            spreads.append(run_workload(workload, graph, text, cells, path_operator))
             note(spreads[-1])
     return spreads
 
 
-def rehearse_workload(workload: Workload, graph: Graph, text: str, cells: int, path_operator: str) -> Spread:
+def run_workload(workload: Workload, graph: Graph, text: str, cells: int, path_operator: str) -> Spread:
     """One workload by a number of cells, in batches of a fixed number of edges."""
     options = RunOptions(cells=cells, path_operator=path_operator)
     staged = staged_plan([compile_query(text, options, name="q")], options)
     jobs = stage_jobs(
-        staged, cell_keys(cells, cells), run="rehearsal", formats={"q": Encoding.STRING_FRAME}, handover=False
+        staged, cell_keys(cells, cells), run="bench", formats={"q": Encoding.STRING_FRAME}, options=options
     )
-    stores = {(job.stage, key): Memory() for job in jobs for key in job.cells}
-    LIVE.clear()
-    seconds: dict[Place, float] = {}
-    totals: dict[Place, dict[str, int]] = {}
+    local = LocalCells(jobs)
+    totals: dict[StageCell, dict[str, int]] = {}
     for chunks in batches(graph):
-        for _, output in rehearse(jobs, stores, chunks, seconds=seconds):
-            if output.kind == FIGURES:
+        for _, output in local.run_batch(chunks):
+            if output.kind == Kind.FIGURES:
                 add_figures(totals, json.loads(output.data))
-    LIVE.clear()
+    seconds = local.seconds
     last = len(jobs) - 1
     first = totals[0, 0]
     by_cell = [figures for (stage, _), figures in totals.items() if stage == last]
@@ -129,11 +126,11 @@ def batches(graph: Graph) -> Iterator[list[Chunk]]:
             "ts": pa.array(part.ts),
         }
         edges, _ = from_arrow(pa.record_batch(columns))
-        yield [Chunk(EDGES, STREAM, 0, encode_edges(edges, lines=False))]
-    yield [Chunk(TICK, STREAM, 0, CLOSED)]
+        yield [edges_chunk(STREAM, edges)]
+    yield [closed(STREAM)]
 
 
-def add_figures(totals: dict[Place, dict[str, int]], figures: dict[str, int]) -> None:
+def add_figures(totals: dict[StageCell, dict[str, int]], figures: dict[str, int]) -> None:
     """Add what a cell did in a batch; of its state the most that it held."""
     held = totals.setdefault((figures["stage"], figures["cell"]), {})
     for name in ("edges", "answers", "sent", "sent_rows"):
@@ -143,7 +140,7 @@ def add_figures(totals: dict[Place, dict[str, int]], figures: dict[str, int]) ->
 
 def broadcast_share(deliveries: Sequence[Delivery], graph: Graph) -> float:
     """The share of the edges that is broadcast to the cells of the first stage that computes."""
-    labels = [one.label for one in deliveries if one.stage == 1 and one.to_all]
+    labels = [one.label for one in deliveries if one.stage == 1 and one.broadcast]
     wanted = pc.is_in(graph.labels, value_set=pa.array(labels, pa.string())).to_numpy(zero_copy_only=False)
     return float(wanted[graph.label].mean()) if graph.edges else 0.0
 

@@ -26,8 +26,8 @@ from rich.console import Console
 
 from meander.bench.data import Graph
 from meander.bench.workloads import STREAM, DataSet, Workload
-from meander.spark.notes import read_note, write_note
-from meander.spark.runs import Run
+from meander.spark.checkpoint.notes import read_note, write_note
+from meander.spark.run import Run
 from meander.spark.session import Session
 from meander.spark.settings import local_spark
 

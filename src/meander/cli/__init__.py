@@ -59,9 +59,9 @@ def _interrupted(stop: KeyboardInterrupt) -> None:
     """End after Ctrl-C, and leave no Java process behind; a second Ctrl-C changes nothing."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     print(str(stop) or "interrupted", file=sys.stderr)
-    launching = sys.modules.get("meander.spark.launching")
-    if launching is not None:
-        launching.end_java()
+    java = sys.modules.get("meander.spark.workers.java")
+    if java is not None:
+        java.end_java()
     sys.exit(130)
 
 

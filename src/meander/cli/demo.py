@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from meander.cli.running import Request, run
+from meander.cli.running import QUERY_NAME, Request, run
 from meander.drawing import Answer, Row, draw_timeline
 from meander.engine import compile_query
 from meander.errors import ArgumentError
@@ -70,7 +70,7 @@ def run_demo(folder: Path, runner: str) -> None:
     _show("The query", QUERY)
     _show("The stream", "".join(f"{hour:>4}h  {src} {label} {trg}\n" for hour, src, label, trg in EDGES))
     options = RunOptions(paths=True)
-    query = compile_query(QUERY, options)
+    query = compile_query(QUERY, options, name=QUERY_NAME)
     explanation = Explanation(query)
     _show("The operators that answer it", tree(explanation.physical))
     files["plan.svg"].write_text(explanation.draw(name="notify.dl"), encoding="utf-8")

@@ -128,7 +128,7 @@ def _start_on_spark(request: Request, notice: CompilationNotice) -> Run:
     session = Session(time_unit=options.time_unit)
     for name, path in request.streams.items():
         session.stream(name, path)
-    session.query(request.query.text, name=QUERY_NAME, plan=options.plan)
+    session.register(request.query)
     started: Run = session.start(
         request.checkpoint,
         {QUERY_NAME: request.out},

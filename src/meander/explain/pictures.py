@@ -7,7 +7,7 @@ from meander.drawing.plan import COLORS
 from meander.drawing.text import subscripts
 from meander.physical import printing
 from meander.physical.plan import PatternOp, PhysicalPlan, ReceiveOp
-from meander.physical.stages import Stage, StagedPlan, base_stream
+from meander.physical.stages import Stage, StagedPlan
 
 
 def draw_physical(plan: PhysicalPlan, title: str = "", unit: str = "s") -> str:
@@ -32,7 +32,7 @@ def draw_stages(staged: StagedPlan, title: str = "", unit: str = "s") -> str:
                 Box(f"{prefix}#{number} {kind}", subscripts(name), details, *COLORS[kind], numbered=numbered)
             )
             if isinstance(operator, ReceiveOp):
-                edges.append((derived[base_stream(operator.stream)], first + number))
+                edges.append((derived[operator.source.name], first + number))
             edges += [(first + source, first + number) for source in operator.inputs]
         for result in plan.results:
             if result.raw:

@@ -9,7 +9,6 @@ from meander.algebra.printing import conditions
 from meander.explain.sections import counted
 from meander.physical.plan import FilterOp, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp, UnionOp
 from meander.physical.printing import title
-from meander.physical.stages import base_stream
 from meander.syntax.durations import format_duration
 from meander.syntax.printing import term_text
 from meander.syntax.query import Constant
@@ -29,7 +28,7 @@ def _edges(plan: PhysicalPlan, unit: str) -> Iterator[str]:
     for number in plan.indexed:
         operator = plan.operators[number]
         if isinstance(operator, ScanOp):
-            scanned = (base_stream(operator.stream), operator.window, operator.slide)
+            scanned = (operator.source.name, operator.window, operator.slide)
             windows.setdefault(scanned, set()).add(operator.label + _where(operator.condition))
     for (stream, window, slide), labels in sorted(windows.items()):
         longest, shortest = format_duration(window, unit), format_duration(max(0, window - slide), unit)

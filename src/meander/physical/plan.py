@@ -12,23 +12,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.printing import path_expression, walk
 from meander.errors import ArgumentError
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.programs import Program, plan_programs
-from meander.physical.shares import Received
+from meander.physical.streams import StreamRef, stream_of
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOp:
     """WSCAN: the edges of a stream with a label, each with its interval."""
 
-    stream: str
+    source: StreamRef
     label: str
     window: int
     slide: int
     condition: Condition
+
+    @property
+    def stream(self) -> str:
+        return self.source.key
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -37,9 +41,13 @@ class ScanOp:
 
 @dataclass(frozen=True, slots=True)
 class ReceiveOp:
-    """The tuples that another stage has derived, each with its interval."""
+    """RECEIVE: the tuples that another stage has derived, each with its interval."""
 
-    stream: str
+    source: StreamRef
+
+    @property
+    def stream(self) -> str:
+        return self.source.key
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -212,10 +220,11 @@ class _Builder:
 
     def _build(self, plan: Plan) -> int:
         match plan:
-            case Received():
-                return self.add(ReceiveOp(plan.stream), f"RECEIVE {plan.stream}: {plan.label}", plan.label)
+            case Receive():
+                name = f"RECEIVE {plan.stream}: {plan.label}"
+                return self.add(ReceiveOp(stream_of(plan)), name, plan.label)
             case WScan(labels=(label,)):
-                operator = ScanOp(plan.stream, label, plan.window, plan.slide, plan.condition)
+                operator = ScanOp(stream_of(plan), label, plan.window, plan.slide, plan.condition)
                 return self.add(operator, f"WSCAN {plan.stream}: {label}", label)
             case WScan():
                 # A deletion is of one label's edge: the same pair under another label stays.

@@ -10,8 +10,8 @@ from meander.algebra.printing import conditions, equalities, positions
 from meander.algebra.trees import tree_lines
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import FilterOp, Links, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp
-from meander.physical.shares import MARK
 from meander.physical.stages import Delivery, StagedPlan
+from meander.physical.streams import StreamRef
 from meander.syntax.durations import format_duration
 from meander.syntax.printing import and_list, term_text
 from meander.syntax.query import Constant
@@ -37,9 +37,6 @@ def title(plan: PhysicalPlan, number: int) -> str:
     """The kind and the name of an operator: `PATH FP: follows+`, `PATTERN RL`, `WSCAN social: likes`."""
     name = plan.names[number]
     match plan.operators[number]:
-        case ScanOp(stream=stream) | ReceiveOp(stream=stream):
-            # A cell that reads only the edges of its own vertices scans a share, `social/src`.
-            return name.replace(stream, stream.partition(MARK)[0], 1)
         case PathOp():
             kind, _, rest = name.partition(" ")
             label, _, expression = rest.partition(": ")
@@ -50,11 +47,11 @@ def title(plan: PhysicalPlan, number: int) -> str:
 def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
     """What an operator computes, besides its name: windows, conditions, joins, roots and demand of paths."""
     match plan.operators[number]:
-        case ScanOp(stream, _, window, slide, condition):
+        case ScanOp(source, _, window, slide, condition):
             slides = f", slide {format_duration(slide, unit)}" if slide != 1 else ""
-            return [f"window {format_duration(window, unit)}{slides}", *_where(condition), *_share(stream)]
-        case ReceiveOp(stream):
-            return _share(stream)
+            return [f"window {format_duration(window, unit)}{slides}", *_where(condition), *_share(source)]
+        case ReceiveOp(source):
+            return _share(source)
         case FilterOp(condition=condition):
             return _where(condition)
         case PatternOp(ends=ends, output=output):
@@ -142,7 +139,7 @@ def _sent(delivery: Delivery, staged: StagedPlan) -> str:
         for result in stage.plan.results
         if result.raw and result.head == delivery.stream
     )
-    if delivery.to_all:
+    if delivery.broadcast:
         return f"{delivery.stream} {label}: broadcast"
     sides = " and by ".join(_ENDS[side] for side in delivery.sides)
     return f"{delivery.stream} {label}: hash-partitioned by {sides}"
@@ -169,9 +166,8 @@ def _where(condition: Condition) -> list[str]:
     return [f"where {' and '.join(conditions(condition))}"] if condition != Condition() else []
 
 
-def _share(stream: str) -> list[str]:
-    _, mark, side = stream.partition(MARK)
-    return [f"this cell's share by {_ENDS[side]}"] if mark else []
+def _share(source: StreamRef) -> list[str]:
+    return [f"this cell's share by {_ENDS[source.side]}"] if source.side is not None else []
 
 
 def _index(links: Links) -> str:

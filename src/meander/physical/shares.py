@@ -1,46 +1,36 @@
 """Plans by shares: what one of N cells computes of a query, and what cells compute for each other.
 
-A cell owns the vertices whose hash is its number, and answers for them alone: those that stand at one chosen
-position of an answer. So the cells' answers are disjoint, and together they are all. A share of a plan is a plan:
+A cell owns the vertices whose hash is its number, and emits the answers that have one of them at a chosen position.
+So the answers of the cells are disjoint, and together they are all answers. A share of a plan is a plan:
 
-- A share of a WSCAN by its source (target) reads the edges whose source (target) is owned: a stream of its own,
-  `stream/src` or `stream/trg`.
+- A share of a WSCAN by its source (target) reads the edges whose source (target) is owned (`WScan.side`).
 - A share of a PATH by its root: `e` is the union of `s/r` over the steps `s` that a path can begin with, and each
-  first step reads the share of its input. Later steps read all of it. Where `e` accepts the empty word, the owned
+  first step reads the share of its input. Later steps read all of it. If `e` accepts the empty word, the owned
   vertices of all inputs are joined to themselves.
 - A share of a PATTERN by a variable: the inputs that have it read their shares, the others everything.
 
-A derived input that a share needs in full, or by a position that it has no share by (a PATH by its target), is *cut*
-out: it is computed once, by shares of its own, before, and its tuples are *received* by the cells that read it. What
-is cheap to derive, such as edges read backwards, is derived where it is read.
+A derived input that a share needs in full, or by a position that it has no share by (a PATH by its target), is
+*cut out*: an earlier stage computes it once, by shares of its own, and the cells that read it *receive* its tuples.
+A plan that is cheap to derive, such as edges read backwards, is derived where it is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from meander.algebra.automata import labels, nullable
-from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan, _HashedOnce
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
+from meander.algebra.printing import walk
+from meander.physical.streams import SIDES
 from meander.rewrite import trees
 from meander.rewrite.expressions import either, is_step, repeat, then, tidy
 from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
 
-SIDES = ("src", "trg")
-MARK = "/"
-DERIVED = "@"
-
-
-@dataclass(frozen=True, slots=True)
-class Received(WScan):
-    """The tuples of a plan that was cut out: a stream whose tuples bring their intervals."""
-
-    __hash__ = _HashedOnce.__hash__
-
 
 class Shares:
-    """Makes shares of plans. `cuts` are the plans that have been cut out, by the stream that each is then."""
+    """Makes shares of plans. `cuts` are the plans that have been cut out, by the name of their derived stream."""
 
     def __init__(self) -> None:
         self.cuts: dict[str, Plan] = {}
@@ -51,7 +41,7 @@ class Shares:
 
     def of(self, plan: Plan, position: int | None) -> Plan | None:
         """The tuples of a plan whose vertex at a position is owned (without a position: all of them), computed here;
-        None where there is no way to compute less than all."""
+        None if it cannot compute less than all of them."""
         return self.native(plan, position) if position is not None else self.inlined(plan)
 
     def by(self, plan: Plan, position: int) -> Plan | None:
@@ -60,10 +50,10 @@ class Shares:
             share = self.native(plan, position)
             if share is not None or not is_derived(plan):
                 return share
-        return _marked(self.received(plan), position)
+        return _partitioned(self.received(plan), position)
 
     def full(self, plan: Plan) -> Plan:
-        """All tuples of an input, received where they are not cheap to derive."""
+        """All tuples of an input, received unless they are cheap to derive."""
         if self.is_cut(plan):
             return self.received(plan)
         if not is_derived(plan):
@@ -75,30 +65,30 @@ class Shares:
         return trees.with_inputs(plan, tuple(map(self.full, plan.inputs)))
 
     def proof(self, path: Path) -> Path:
-        """What proves answers, over inputs in full."""
-        made = self.inlined(path)
-        assert isinstance(made, Path)
-        return made
+        """A path that proves answers, over inputs in full."""
+        proof = self.inlined(path)
+        assert isinstance(proof, Path)
+        return proof
 
-    def received(self, plan: Plan) -> Received:
+    def received(self, plan: Plan) -> Receive:
         key = nameless(plan)
         if key not in self._streams:
-            self._streams[key] = f"{DERIVED}{len(self.cuts) + 1}"
+            self._streams[key] = f"@{len(self.cuts) + 1}"
             self.cuts[self._streams[key]] = plan
-        return Received(self._streams[key], (plan.label,), 1)
+        return Receive(self._streams[key], plan.label)
 
     def native(self, plan: Plan, position: int) -> Plan | None:
         match plan:
-            case WScan():
-                return _marked(plan, position)
+            case WScan() | Receive():
+                return _partitioned(plan, position)
             case Filter():
                 cut = self.is_cut(plan.input)
                 inner = self.by(plan.input, position) if cut else self.native(plan.input, position)
                 return None if inner is None else Filter(inner, plan.condition)
             case Union():
                 parts = [self.by(part, position) for part in plan.inputs]
-                kept = tuple(dict.fromkeys(part for part in parts if part is not None))
-                return Union(kept, plan.label) if None not in parts else None
+                shares = tuple(dict.fromkeys(part for part in parts if part is not None))
+                return Union(shares, plan.label) if None not in parts else None
             case Pattern():
                 return self._pattern(plan, plan.output[position])
             case Path():
@@ -110,8 +100,8 @@ class Shares:
             sides = [side for side, end in enumerate(ends) if end == variable]
             share = self.by(source, sides[0]) if sides else None
             inputs.append(self.full(source) if share is None else share)
-        whole = all(MARK not in scan.stream for one in inputs for scan in scans(one))
-        return None if whole else replace(plan, inputs=tuple(inputs))
+        partitioned = any(scan.side is not None for source in inputs for scan in scans(source))
+        return replace(plan, inputs=tuple(inputs)) if partitioned else None
 
     def _path(self, plan: Path) -> Plan | None:
         shares: list[Plan] = []
@@ -129,7 +119,9 @@ class Shares:
         if not words:
             return None
         read = {label.name for label in labels(either(words))}
-        inputs = [self.full(one) if str(at) in read else one for at, one in enumerate(plan.inputs)]
+        inputs = [
+            self.full(source) if str(number) in read else source for number, source in enumerate(plan.inputs)
+        ]
         parts: list[Plan] = [trees.path([*inputs, *shares], either(words), plan.label)]
         if nullable(expr):
             for source in plan.inputs:
@@ -141,13 +133,13 @@ class Shares:
         return parts[0] if len(parts) == 1 else Union(tuple(dict.fromkeys(parts)), plan.label)
 
 
-def _marked(scan: WScan, position: int) -> WScan:
-    return replace(scan, stream=f"{scan.stream}{MARK}{SIDES[position]}")
+def _partitioned(scan: WScan | Receive, position: int) -> WScan | Receive:
+    return replace(scan, side=SIDES[position])
 
 
 @cache
 def nameless(plan: Plan) -> Plan:
-    """A plan without labels for what it derives: equal where the tuples are, whatever they are called."""
+    """A plan without the labels of derived tuples: plans that derive the same tuples are then equal."""
     inputs = tuple(map(nameless, plan.inputs))
     match plan:
         case Path(expr=expr):
@@ -160,26 +152,13 @@ def nameless(plan: Plan) -> Plan:
 def is_derived(plan: Plan) -> bool:
     """Whether a plan costs more than reading its edges: a PATH, or a PATTERN that joins."""
     return any(
-        isinstance(node, Path) or (isinstance(node, Pattern) and len(node.inputs) > 1) for node in nodes(plan)
+        isinstance(node, Path) or (isinstance(node, Pattern) and len(node.inputs) > 1) for node in walk(plan)
     )
 
 
-def scans(plan: Plan) -> list[WScan]:
-    """The distinct streams that a plan reads, whole or by shares."""
-    return [node for node in nodes(plan) if isinstance(node, WScan)]
-
-
-def nodes(plan: Plan) -> Iterator[Plan]:
-    """Every distinct node of a plan."""
-    seen = {plan}
-    pending = [plan]
-    while pending:
-        node = pending.pop()
-        yield node
-        for source in node.inputs:
-            if source not in seen:
-                seen.add(source)
-                pending.append(source)
+def scans(plan: Plan) -> list[WScan | Receive]:
+    """The distinct nodes of a plan that read a stream, whole or by shares."""
+    return [node for node in walk(plan) if isinstance(node, WScan | Receive)]
 
 
 def first_steps(expr: PathExpr) -> Iterator[tuple[PathExpr, list[PathExpr]]]:

@@ -20,7 +20,7 @@ from math import prod
 from typing import NamedTuple
 
 from meander.algebra.automata import minimal_dfa
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.rewrite.expressions import subexpressions
 from meander.syntax.query import PathExpr
 
@@ -93,6 +93,8 @@ class Sizes:
         match plan:
             case WScan(labels=names, condition=condition):
                 return len(names) * _selectivity(condition, weights)
+            case Receive():
+                return 1.0
             case Filter(inner, condition):
                 return self.of(inner) * _selectivity(condition, weights)
             case Union(inputs, _):

@@ -12,7 +12,7 @@ from itertools import chain, groupby, permutations, product
 from math import factorial, prod
 
 from meander.algebra.automata import minimal_dfa
-from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.rewrite.expressions import substitute
 from meander.syntax.query import Label
 
@@ -42,7 +42,7 @@ class Identities:
     def _form(self, plan: Plan) -> Hashable:
         """The operation of `plan` over the numbers of its inputs; the number of its input if it does nothing."""
         match plan:
-            case WScan():
+            case WScan() | Receive():
                 return plan
             case Filter(inner, condition):
                 return self.number(inner), condition

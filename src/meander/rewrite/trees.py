@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from meander.algebra.automata import labels, nullable
-from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.rewrite.expressions import is_step, normalize, substitute
 from meander.syntax.printing import expression_text
 from meander.syntax.query import Inverse, Label, PathExpr, Then
@@ -23,7 +23,7 @@ def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
     if all(new is old for new, old in zip(inputs, plan.inputs, strict=True)):
         return plan
     match plan:
-        case WScan():
+        case WScan() | Receive():
             return plan
         case Filter(_, condition):
             return Filter(inputs[0], condition)
@@ -50,7 +50,7 @@ def rename(plan: Plan, label: str) -> Plan:
     if plan.label == label:
         return plan
     match plan:
-        case WScan():
+        case WScan() | Receive():
             return Union((plan,), label)
         case Filter(inner, condition):
             return Filter(rename(inner, label), condition)

@@ -1,12 +1,11 @@
 """The process that Spark forks its Python workers from, with everything loaded before the first of them.
 
-A worker that begins with nothing imports Spark's Python side and Numba, has Numba set itself up, and loads the
-kernels of its queries: seconds, in which a restarted run could go on already. Here this happens once, in the
-process that all workers of a pool are forked from. Whatever worker a cell gets then, the first one or one after a
-crash, has it at hand.
+A worker that starts empty imports Spark's Python side and Numba, initializes Numba, and loads the kernels of its
+queries: seconds that a restarted run would wait for. Here this happens once, in the process that all workers of a
+pool are forked from: every worker of a cell, the first one or one after a crash, has it loaded.
 
 Spark runs this module in place of its own (`spark.python.daemon.module`), for all Python workers of a session.
-Those that are not cells' are forked as ever.
+Workers that do not run cells are forked as without it.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from types import FrameType
 
 from pyspark.daemon import manager
 
-from meander.spark.pools import JOBS
+from meander.spark.workers.pool import JOBS
 
 IDLE = 60.0
-"""Spark ends workers that had no work for a minute. What they were forked from ends so much later, in seconds: a run
-that has stopped would otherwise hold its memory as long as Spark runs. Spark starts it again when it has to."""
+"""Spark ends workers that had no work for a minute. The process that they were forked from ends this many seconds
+later, or a run that has stopped would hold its memory as long as Spark runs. Spark starts it again if necessary."""
 
 LOOK = 10.0
 
 
 def load(packed: str) -> None:
-    """All that workers of the jobs will need, out of the garbage collector's sight; nothing where that fails."""
-    # Spark waits for a number on standard output. What goes wrong here goes wrong again in a worker, which says so.
+    """Load what workers of the jobs will need, and exempt it from garbage collection; a failure is ignored."""
+    # Spark waits for a number on standard output. A failure here recurs in a worker, which reports it.
     with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(Exception):
-        from meander.spark.warming import warm_up
+        from meander.spark.workers.warm_up import warm_up
 
         warm_up(packed)
     gc.collect()
@@ -42,7 +41,7 @@ def load(packed: str) -> None:
 
 
 def end_when_idle() -> None:
-    """Have this process end when it has had no workers for a while."""
+    """End this process once it has had no workers for `IDLE` seconds."""
     busy = time.monotonic()
 
     def look(number: int, frame: FrameType | None) -> None:

@@ -1,8 +1,8 @@
-"""The Spark session: one of our own, set up for this, or the user's, checked for what is needed.
+"""The Spark session: a local one that Meander starts, or the user's, checked for the settings that Meander needs.
 
-An own session is local, listens on loopback alone, has no web interface unless asked, and has settings that
-make a small micro-batch cheap. A user's session keeps its settings, gets those that it needs and that nobody has
-chosen, and is refused where a choice is in the way, with the name of the setting and the value that it needs.
+A session that Meander starts is local, listens on loopback alone, has no web interface by default, and has settings
+that make a small micro-batch cheap. A user's session keeps its settings, gets those that Meander needs and the user
+has not chosen, and is refused if a choice is incompatible, with the name of the setting and the value that it needs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from meander.errors import ArgumentError
 from meander.spark import SUPPORTED, WITHOUT_SPARK, check_version
-from meander.spark.failures import translated
-from meander.spark.launching import start_context
-from meander.spark.pools import DAEMON, MODULE
+from meander.spark.workers.failures import translated
+from meander.spark.workers.java import start_context
+from meander.spark.workers.pool import DAEMON, MODULE
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -35,7 +35,7 @@ LOCAL_SETTINGS = {
     PROVIDER: ROCKSDB,
     CHANGELOG: "true",
     PARTITIONS: "1",
-    # Plans here have one exchange of a few rows: there is nothing to adapt, and looking for it takes time.
+    # Plans here have one exchange of a few rows: there is nothing to adapt, and planning for it takes time.
     "spark.sql.adaptive.enabled": "false",
     # The default for local files starts a process for each file's permissions; a rename is as atomic.
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -45,7 +45,7 @@ LOCAL_SETTINGS = {
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     DAEMON: MODULE,
-    # On a busy machine a Python worker takes its time to import what it needs.
+    # On a busy machine a Python worker needs long to import its modules.
     "spark.python.authenticate.socketTimeout": "120s",
 }
 
@@ -58,7 +58,7 @@ def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str)
     if "SPARK_REMOTE" in os.environ:
         raise no_connect()
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        # Java runs already, and was told where to work and with what.
+        # Java runs already, with the master and the settings of `spark-submit`.
         with translated():
             return SparkSession.builder.config(PROVIDER, ROCKSDB).getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -72,7 +72,7 @@ def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str)
 
 
 def prepare_session(spark: object) -> None:
-    """Make a session ready for stateful queries in Python, or refuse it and name what is in the way.
+    """Prepare a session for stateful queries in Python, or refuse it and name the incompatible setting.
 
     A setting that the user has not chosen, and that Spark lets change while it runs, is set here.
     """
@@ -93,7 +93,7 @@ def prepare_session(spark: object) -> None:
             )
         context = spark.sparkContext
         if (context.master or "").startswith("local[") and not chosen_python(spark):
-            # Without a choice Spark takes `python3` from PATH, which is not the one of this environment as a rule.
+            # By default Spark takes `python3` from PATH, which as a rule is not the one of this environment.
             context.pythonExec = sys.executable
 
 
@@ -111,7 +111,7 @@ def no_connect() -> ArgumentError:
 
 
 def chosen_python(spark: SparkSession) -> bool:
-    """Whether the user has said which Python the workers run."""
+    """Whether the user has chosen the Python of the workers."""
     conf = spark.sparkContext.getConf()
     return any(name in os.environ for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")) or any(
         conf.contains(name) for name in ("spark.pyspark.python", "spark.pyspark.driver.python")

@@ -66,17 +66,6 @@ def parse_duration(text: str, unit: str = "s") -> int:
     return int(amount)
 
 
-def parse_max_jump(value: int | str | None, unit: str = "s") -> int | None:
-    """The option `--max-jump` in the stream's unit, a duration above zero."""
-    jump = parse_duration(value, unit) if isinstance(value, str) else value
-    if jump is not None and jump < 1:
-        raise ArgumentError(
-            f"invalid --max-jump: {value}",
-            hint="write a duration longer than any pause of the stream, such as 7d",
-        )
-    return jump
-
-
 def format_duration(amount: int, unit: str = "s") -> str:
     """The duration in the largest unit of which it is a whole number: 86400 s is 1d; `parse_duration` reads it."""
     micros = amount * MICROSECONDS[unit]

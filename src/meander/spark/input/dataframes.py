@@ -22,8 +22,8 @@ from meander.dataflow.tabular import (
     check_field_type,
 )
 from meander.errors import ArgumentError, InputError
-from meander.spark.chunks import CHUNK_TYPE, PARTITION_SHIFT, TICK, Chunk, chunk_rows
-from meander.spark.workers import settle_worker
+from meander.spark.garbage import settle_worker
+from meander.spark.messages import CHUNK_TYPE, PARTITION_SHIFT, Chunk, chunk_rows, tick
 
 Pack = Callable[[pa.RecordBatch, int], list[Chunk]]
 """From a batch of rows, and the position of its chunks, to chunks."""
@@ -40,7 +40,7 @@ def chunk_frame(
     """A user's DataFrame of edges as rows of chunks; `columns` maps fields of an edge to its columns."""
 
     def pack(batch: pa.RecordBatch, position: int) -> list[Chunk]:
-        from meander.spark.reading import pack_batch
+        from meander.spark.input.reader import pack_batch
 
         return pack_batch(batch, stream, position, time_unit)
 
@@ -51,7 +51,7 @@ def record_frame(frame: DataFrame, stream: str, *, cell: int) -> DataFrame:
     """A DataFrame with one column of records as bytes, as rows of chunks."""
 
     def pack(batch: pa.RecordBatch, position: int) -> list[Chunk]:
-        from meander.spark.reading import pack_lines
+        from meander.spark.input.reader import pack_lines
 
         return pack_lines(batch, stream, position)
 
@@ -64,7 +64,7 @@ def packed_frame(frame: DataFrame, cell: int, pack: Pack) -> DataFrame:
     def pack_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         position = (context.partitionId() if context is not None else 0) << PARTITION_SHIFT
-        yield chunk_rows([Chunk(TICK, "", position, b"")], cell)
+        yield chunk_rows([tick(position)], cell)
         for batch in batches:
             yield chunk_rows(pack(batch, position), cell)
             position += 1

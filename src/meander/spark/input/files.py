@@ -24,19 +24,19 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
-from meander.spark.chunks import (
-    CHANGED,
+from meander.spark.garbage import settle_worker
+from meander.spark.input.ledger import WHOLE, Entry, Ledger, Segment
+from meander.spark.messages import (
     CHUNK_TYPE,
-    CLOSED,
     PARTITION_SHIFT,
-    READ,
-    SEGMENTS,
-    TICK,
-    Chunk,
+    bytes_read,
+    chunk_row,
     chunk_rows,
+    closed,
+    input_changed,
+    segment_list,
+    tick,
 )
-from meander.spark.ledger import WHOLE, Entry, Ledger, Segment
-from meander.spark.workers import settle_worker
 
 FORMAT = "meander_edges"
 TASK_BYTES = 1 << 20
@@ -127,11 +127,10 @@ class SegmentLister(SimpleDataSourceStreamReader):
         if start == end:
             return iter(())
         entry = entry_between(self.ledger, start, end)
-        cell = self.intake.cell
-        ticks = [(cell, 0, TICK, stream, 0, CLOSED) for stream in entry.closed]
+        chunks = [segment_list(entry.segments), *map(closed, entry.closed)]
         if entry.error:
-            ticks.append((cell, 0, CHANGED, "", 0, entry.error.encode()))
-        return iter([(cell, 0, SEGMENTS, "", 0, json.dumps(entry.segments).encode()), *ticks])
+            chunks.append(input_changed(entry.error))
+        return iter([chunk_row(chunk, self.intake.cell) for chunk in chunks])
 
     def commit(self, end: dict[str, int]) -> None:
         self.ledger.forget(end["entry"])
@@ -171,17 +170,16 @@ class EdgeReader(DataSourceStreamReader):
         assert isinstance(partition, TaskInput)
         base = partition.number << PARTITION_SHIFT
         if partition.number == 0:
-            ticks = [Chunk(TICK, stream, 0, CLOSED) for stream in partition.closed]
+            ticks = [closed(stream) for stream in partition.closed]
             if partition.error:
-                ticks.append(Chunk(CHANGED, "", 0, partition.error.encode()))
-            yield chunk_rows(ticks or [Chunk(TICK, "", 0, b"")], self.intake.cell)
+                ticks.append(input_changed(partition.error))
+            yield chunk_rows(ticks or [tick()], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
-        from meander.spark.reading import read_chunks, size_of
+        from meander.spark.input.reader import read_chunks, size_of
 
-        size = Chunk(READ, "", base, str(size_of(partition.segments)).encode())
-        yield chunk_rows([size], self.intake.cell)
+        yield chunk_rows([bytes_read(size_of(partition.segments), base)], self.intake.cell)
         for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
-            yield chunk_rows([chunk._replace(place=count)], self.intake.cell)
+            yield chunk_rows([chunk._replace(position=count)], self.intake.cell)
         settle_worker()
 
     def commit(self, end: dict[str, int]) -> None:

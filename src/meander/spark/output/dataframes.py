@@ -18,8 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from meander.dataflow.answers import AnswerSchema
 from meander.dataflow.sinks.sink import Encoding, Sink, SinkContext
 from meander.errors import ArgumentError
-from meander.spark.chunks import ANSWERS
 from meander.spark.input.kafka import connector_settings
+from meander.spark.messages import Kind
 from meander.spark.output.encode import decode_table
 
 FORMAT_HINT = "write format:NAME?OPTION=VALUE&…, such as format:delta?path=/data/answers&mergeSchema=true"
@@ -122,7 +122,9 @@ def frame_encoding(schema: AnswerSchema) -> Encoding:
 
 def answers_of_query(outputs: DataFrame, query: str, schema: AnswerSchema) -> DataFrame:
     """The answers of a query as a DataFrame, from the output rows of the cells."""
-    return answer_frame(outputs.where((F.col("kind") == ANSWERS) & (F.col("query") == query)), schema)
+    return answer_frame(
+        outputs.where((F.col("kind") == str(Kind.ANSWERS)) & (F.col("query") == query)), schema
+    )
 
 
 def answer_frame(outputs: DataFrame, schema: AnswerSchema) -> DataFrame:

@@ -20,9 +20,8 @@ from meander.dataflow.answers import INTEGERS, STRINGS, Answers, as_table
 from meander.dataflow.sinks.jsonl import jsonl_blocks
 from meander.dataflow.sinks.sink import Encoding
 from meander.physical.plan import Result
-from meander.spark.cells import Output
-from meander.spark.chunks import ANSWERS, SPOOLED
-from meander.spark.spool import set_aside
+from meander.spark.messages import Kind, Output
+from meander.spark.output.spool import set_aside
 
 MANY = 1 << 11
 """As many answers, or edges of their paths, take longer to encode than a thread takes to start, and are spooled."""
@@ -91,9 +90,9 @@ class Encoder:
         blocks = encode_answers(answers, Encoding(encoding or Encoding.TABLES))
         if self.spool and is_large(answers) and encoding in (Encoding.LINES, Encoding.TABLES):
             name = set_aside(blocks, self.spool)
-            return Output(SPOOLED, result.query, result.head, answers.rows, name)
+            return Output(Kind.SPOOLED, result.query, result.head, answers.rows, name)
         data = b"".join(bytes(block) for block in blocks)
-        return Output(ANSWERS, result.query, result.head, answers.rows, data)
+        return Output(Kind.ANSWERS, result.query, result.head, answers.rows, data)
 
 
 def is_large(answers: Answers) -> bool:

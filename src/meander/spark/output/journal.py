@@ -12,8 +12,8 @@ from typing import Any
 
 from meander.dataflow.sinks.journal import Journal
 from meander.errors import ArgumentError, StateError
-from meander.spark.locking import output_lock
-from meander.spark.notes import START_OVER, read_note, write_note
+from meander.spark.checkpoint.locks import output_lock
+from meander.spark.checkpoint.notes import START_OVER, read_note, write_note
 
 
 class CheckpointJournal(Journal):

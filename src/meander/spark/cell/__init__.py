@@ -1,0 +1,1 @@
+"""A cell: its job, its step, and what outlives its worker."""

@@ -1,0 +1,147 @@
+"""From the rows of a batch to edges in the order of time.
+
+The first stage orders the edges that have arrived, by its ingest; cells of later stages receive edges in order. Rows
+that hold no edges are forwarded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from meander.dataflow.edges import Edges, Reason, concat_edges
+from meander.dataflow.ingest import Ingest
+from meander.spark.cell.exchange import receive
+from meander.spark.cell.job import Job
+from meander.spark.cell.manifest import CellManifest
+from meander.spark.edge_codec import chunk_edges, count_rejects, rejects_row
+from meander.spark.input.reader import read_segments
+from meander.spark.messages import (
+    OUTBOUND,
+    PARTITION_SHIFT,
+    Chunk,
+    Kind,
+    Output,
+    StageMessage,
+    byte_count,
+    jump_row,
+)
+
+
+class Released(NamedTuple):
+    """Edges in the order of time, by stream, and the frontier that they lead to (None: not known yet)."""
+
+    edges: Mapping[str, Edges]
+    frontier: int | None
+
+
+def order_input(
+    job: Job,
+    manifest: CellManifest,
+    ingest: Ingest,
+    chunks: list[Chunk],
+    counts: Counter[str],
+    clock: Callable[[], float],
+) -> Iterator[Output | Released]:
+    """In the first stage: a batch's edges in order, and rows about those that cannot be used.
+
+    The edges of a single stream are released chunk by chunk, and meanwhile the next chunk is read. Several streams
+    wait for each other until the end of the batch.
+    """
+    alone = len(job.streams) == 1 and job.last == 0
+    heard: set[str] = set()
+    for chunk in merge_partitions(job, ingest, read_segments(chunks, job.options.time_unit)):
+        if chunk.kind != Kind.EDGES:
+            yield from forward(chunk)
+            counts["rejected"] += count_rejects(chunk.data) if chunk.kind == Kind.REJECTS else 0
+            counts["bytes"] += byte_count(chunk) if chunk.kind == Kind.BYTES_READ else 0
+            continue
+        edges = chunk_edges(chunk)
+        heard.add(chunk.stream)
+        counts["edges"] += edges.rows
+        rejects = ingest.push(chunk.stream, edges)
+        if rejects:
+            late = sum(reject.reason == Reason.TOO_LATE for reject in rejects)
+            counts["late"] += late
+            counts["rejected"] += len(rejects) - late
+            yield rejects_row(rejects)
+        yield from map(jump_row, ingest.take_jumps())
+        if alone:
+            yield Released(*ingest.release())
+    ended = [chunk.stream for chunk in chunks if chunk.kind == Kind.CLOSED]
+    close_streams(job, manifest, ingest, heard, ended, clock())
+    yield Released(*ingest.release())
+
+
+def receive_from_upstream(
+    job: Job, cell: int, chunks: list[Chunk], counts: Counter[str]
+) -> Iterator[Output | StageMessage | Released]:
+    """In a later stage: the edges that the cell received, and the rows that it forwards."""
+    own = [chunk for chunk in chunks if chunk.stage == job.stage]
+    for chunk in chunks:
+        if chunk.stage != job.stage:
+            yield StageMessage(cell, chunk.stage, chunk.kind, chunk.stream, chunk.position, chunk.data)
+        else:
+            yield from forward(chunk)
+    released = Released(*receive(own))
+    counts["edges"] = sum(edges.rows for edges in released.edges.values())
+    yield released
+
+
+def forward(chunk: Chunk) -> Iterator[Output]:
+    """A row that is on its way to the driver."""
+    if chunk.kind in OUTBOUND:
+        rows = count_rejects(chunk.data) if chunk.kind == Kind.REJECTS else 1
+        yield Output(chunk.kind, "", "", rows, chunk.data)
+
+
+def merge_partitions(job: Job, ingest: Ingest, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """The same chunks; those of a DataFrame's partitions are merged into one for each stream.
+
+    Partitions of a DataFrame have no order among each other. They are merged by the greatest time that each has
+    reached (without edges that jump ahead), which keeps the order in each and makes no edge late that would not be
+    late alone.
+    """
+    partitions: dict[str, dict[int, list[Edges]]] = {}
+    for chunk in chunks:
+        if chunk.kind == Kind.EDGES and chunk.stream in job.unordered:
+            by_number = partitions.setdefault(chunk.stream, {})
+            by_number.setdefault(chunk.position >> PARTITION_SHIFT, []).append(chunk_edges(chunk))
+        else:
+            yield chunk
+    for stream, by_number in partitions.items():
+        parts = [concat_edges(edges) for edges in by_number.values()]
+        reached = np.concatenate([ingest.clocks(stream, part.ts) for part in parts])
+        edges = concat_edges(parts).take(np.argsort(reached, kind="stable")) if len(parts) > 1 else parts[0]
+        yield Chunk(Kind.EDGES, stream, 0, b"", edges=edges)
+
+
+def close_streams(
+    job: Job, manifest: CellManifest, ingest: Ingest, heard: set[str], ended: list[str], now: float
+) -> None:
+    """Close the streams that have ended, and those silent for longer than `idle`; open those heard again."""
+    for stream in heard:
+        manifest.last_heard[stream] = now
+    for stream in ended:
+        if stream not in manifest.ended_streams:
+            manifest.ended_streams.append(stream)
+            ingest.close(stream)
+    waiting = [stream for stream in job.streams if stream not in manifest.ended_streams]
+    silent = [
+        stream
+        for stream in waiting
+        if now - max(manifest.last_heard.get(stream, 0.0), job.started) > job.options.idle
+    ]
+    if waiting and len(silent) == len(waiting):
+        # Event time comes from the streams: the furthest of them holds it, or it would run out.
+        silent.remove(max(silent, key=lambda stream: ingest.streams[stream].greatest))
+    for stream in waiting:
+        if stream in silent and stream not in manifest.idle_streams:
+            manifest.idle_streams.append(stream)
+            ingest.close(stream)
+        elif stream not in silent and stream in manifest.idle_streams:
+            manifest.idle_streams.remove(stream)
+            ingest.open(stream)

@@ -1,0 +1,116 @@
+"""The job of a stage: what every cell of it does, sent to the workers with the operator."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meander.options import DEFAULTS, RunOptions
+from meander.physical.plan import PhysicalPlan, ScanOp
+from meander.physical.stages import Delivery, StagedPlan, longest_windows
+
+if TYPE_CHECKING:
+    from meander.dataflow.edges import Array, Edges
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every cell of a stage does. Of several stages the first has one cell, which puts edges in order."""
+
+    run: str
+    plan: PhysicalPlan
+    streams: tuple[str, ...]  # that come from outside
+    cells: tuple[int, ...]  # the keys of the stage's cells
+    formats: Mapping[str, str]  # by query: how its answers are encoded
+    options: RunOptions = DEFAULTS
+    started: float = 0.0  # when the run was started, in seconds of wall time
+    windows: Mapping[str, int] = field(default_factory=dict)  # by stream: its longest window
+    unordered: frozenset[str] = frozenset()  # streams that arrive in partitions without an order among them
+    in_full: frozenset[tuple[str, str]] = (
+        frozenset()
+    )  # results (query, head) that every cell computes in full
+    snapshots: str = ""  # the folder of snapshots; none are taken without
+    spool: str = ""  # where large answers wait for the driver, if it is on the same machine
+    stage: int = 0
+    last: int = 0  # the number of the last stage
+    deliveries: tuple[Delivery, ...] = ()  # what later stages read
+    targets: tuple[int, ...] = ()  # the keys of the cells of each later stage
+
+    @property
+    def stamp(self) -> str:
+        """Identifies the plan and the version that a snapshot belongs to."""
+        known = (installed_version(), self.plan, self.options.mode, self.options.paths, self.cells)
+        return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+
+    @property
+    def live_stamp(self) -> str:
+        """Identifies state that can continue under this job, among that of other starts of the same run."""
+        options = self.options
+        return f"{self.stamp}/{options.lateness}/{options.max_jump}/{options.memory}/{options.threads}"
+
+    @property
+    def cells_of_all_stages(self) -> int:
+        return 1 + self.last * len(self.targets) if self.last else len(self.cells)
+
+    def number(self, cell: int) -> int:
+        """A cell's number among those of all stages."""
+        before = 1 + (self.stage - 1) * len(self.cells) if self.stage else 0
+        return before + self.cells.index(cell)
+
+    def snapshot_path(self, cell: int, name: str) -> Path:
+        return Path(self.snapshots) / f"cell-{self.number(cell)}" / f"{name}.snapshot"
+
+    def expiries(self, stream: str, edges: Edges) -> Array:
+        """When each edge leaves the last window that reads it; derived tuples have an expiry of their own."""
+        if edges.exp is not None:
+            return edges.exp
+        scans = [
+            operator
+            for operator in self.plan.operators
+            if isinstance(operator, ScanOp) and operator.source.name == stream
+        ]
+        ends = [edges.ts // scan.slide * scan.slide + scan.window for scan in scans]
+        latest: Array = np.maximum.reduce(ends) if ends else edges.ts
+        return latest
+
+
+def stage_jobs(
+    staged: StagedPlan, keys: Sequence[int], *, run: str, formats: Mapping[str, str], **fields: Any
+) -> list[Job]:
+    """The job of each stage; `keys` are those of the cells of every stage but the first of several, which has one.
+
+    `fields` are further fields of all jobs.
+    """
+    windows = longest_windows(operator for stage in staged.stages for operator in stage.plan.operators)
+    return [
+        Job(
+            run=run,
+            plan=stage.plan,
+            streams=staged.streams,
+            cells=tuple(keys) if number else tuple(keys[:1]),
+            formats=formats,
+            in_full=stage.in_full,
+            stage=number,
+            last=len(staged.stages) - 1,
+            deliveries=staged.deliveries,
+            targets=tuple(keys),
+            windows=windows,
+            **fields,
+        )
+        for number, stage in enumerate(staged.stages)
+    ]
+
+
+@functools.cache
+def installed_version() -> str:
+    try:
+        return version("meander")
+    except PackageNotFoundError:
+        return ""

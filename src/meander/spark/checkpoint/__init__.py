@@ -1,0 +1,1 @@
+"""A checkpoint: what it belongs to, the small files that Meander writes into it, and its lock."""

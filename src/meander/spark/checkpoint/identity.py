@@ -1,0 +1,193 @@
+"""The identity of a run: what its checkpoint belongs to, and which starts may resume it.
+
+Beside Spark's own files a checkpoint has a folder `meander`: the ledger of input files, snapshots, how far each sink
+has written, and `run.json`, which records the queries that the answers so far belong to. The same queries under
+another plan or path operator resume from it; a query with another meaning is refused.
+
+A query may be added: it is answered from the time on that the run has reached, over the edges that the run still
+holds (the longest window of each stream before) and those to come; of a stream that no query read before, edges
+earlier than that time are too late. A query may be left out, and its sink stays as it is; it cannot come back under
+its name, because the answers that it missed cannot be recovered.
+
+Spark knows the sources that it reads itself (Kafka, streaming DataFrames) by their number: those stay the same.
+
+With several cells each has no more of the window than its share reads: there the queries have to be the same, and
+if another plan would send other edges between cells the run continues with the plan that it had.
+
+Spark's part of a checkpoint and Meander's are of no use without each other. If one of them is missing, or a note that
+the other notes mention, nothing is read or written: a new start would empty the outputs, or repeat answers.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from meander.engine import CompiledQuery
+from meander.errors import ArgumentError, StateError
+from meander.options import RunOptions
+from meander.spark.checkpoint.notes import missing_part, read_note, write_note
+from meander.syntax import to_datalog
+
+RUN = "run.json"
+OFFSET = re.compile(r'"entry":\s*(\d+)')
+OPTIONS = {"mode": "--mode", "cells": "--cells", "time_unit": "--time-unit"}
+
+
+def run_identity(
+    queries: Sequence[CompiledQuery], options: RunOptions, exchanges: str = "", frames: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What must not change under a checkpoint: the meaning of each query, how its answers are emitted, the exchanges
+    between cells, and which streams Spark reads itself. Beside it the plans that the exchanges follow from."""
+    return {
+        "queries": query_texts(queries),
+        "mode": options.mode,
+        "cells": options.cells,
+        "time_unit": options.time_unit,
+        "exchanges": exchanges,
+        "plans": {query.name: query.requested_plan for query in queries},
+        "frames": list(frames),
+    }
+
+
+def recorded_plans(
+    folder: Path, queries: Sequence[CompiledQuery], exchanges: str
+) -> dict[str, int | None] | None:
+    """The plans whose edges the cells of an old run hold, if other plans of the same queries would read others.
+
+    None if the plans may be used, or if a query is another one: `check_checkpoint` refuses that.
+    """
+    try:
+        recorded = read_note(folder / RUN)
+    except FileNotFoundError:
+        return None
+    if recorded["queries"] != query_texts(queries) or recorded["exchanges"] == exchanges:
+        return None
+    plans: dict[str, int | None] = recorded["plans"]
+    return plans
+
+
+def query_texts(queries: Sequence[CompiledQuery]) -> dict[str, str]:
+    """Each query as Datalog: equal texts mean the same."""
+    return {query.name: to_datalog(query.regular) for query in queries}
+
+
+def check_parts(folder: Path) -> bool:
+    """Whether there is a run in this folder; refuses a checkpoint of which a part is missing."""
+    checkpoint = folder.parent
+    try:
+        exists = (folder / RUN).exists()
+        entries = sum(1 for _ in (folder / "ledger").glob("*.json"))
+        has_offsets = bool(offset_files(checkpoint))
+    except OSError as error:
+        raise ArgumentError(f"the checkpoint {checkpoint} cannot be read: {error.strerror}") from None
+    if exists:
+        # With the second entry the offset of the first has been written.
+        if entries > 1 and not has_offsets and read_note(folder / RUN)["spark_is_here"]:
+            raise missing_part(checkpoint / "spark" / "offsets")
+        return True
+    if (checkpoint / "offsets").exists():
+        raise StateError(
+            f"{checkpoint} is the checkpoint of another Spark query, not of Meander",
+            hint="choose an empty folder for --checkpoint",
+        )
+    if has_offsets or entries:
+        raise missing_part(folder / RUN if folder.exists() else folder)
+    return False
+
+
+def offset_files(checkpoint: Path, folder: str = "offsets") -> list[Path]:
+    """Spark's log of the batches that it has begun (or, in `commits`, of those that are done), in their order."""
+    files = [path for path in (checkpoint / "spark" / folder).glob("*") if path.name.isdigit()]
+    return sorted(files, key=lambda path: int(path.name))
+
+
+def is_committed(checkpoint: Path) -> bool:
+    """Whether Spark has begun and ended some batches, and none is left to run again."""
+    begun, done = offset_files(checkpoint), offset_files(checkpoint, "commits")
+    return bool(begun and done) and begun[-1].name == done[-1].name
+
+
+def last_offset(checkpoint: Path) -> int:
+    """The number of the last entry of the ledger that Spark has been given."""
+    text = offset_files(checkpoint)[-1].read_text(errors="replace") if offset_files(checkpoint) else ""
+    return max((int(number) for number in OFFSET.findall(text)), default=0)
+
+
+def check_checkpoint(folder: Path, identity: dict[str, Any]) -> str:
+    """The id of the run in this folder, new or old; refuses an old one of another identity."""
+    if not check_parts(folder):
+        # A start that was refused or failed may have left some behind.
+        shutil.rmtree(folder / "sinks", ignore_errors=True)
+        return uuid.uuid4().hex
+    recorded = read_note(folder / RUN)
+    for name, text in identity["queries"].items():
+        before = recorded["queries"].get(name, text)
+        if before != text:
+            raise StateError(
+                f"the checkpoint {folder.parent} belongs to another text of the query {name}; it was\n"
+                f"{before.rstrip()}\nand is now\n{text.rstrip()}",
+                hint="start the changed query with a new checkpoint; another --plan or --path-operator needs none",
+            )
+        if name in recorded["left"]:
+            raise StateError(
+                f"the query {name} was left out of an earlier start of the checkpoint {folder.parent}, and has "
+                "missed answers since",
+                hint="give it another name, or start it with a new checkpoint",
+            )
+    for field, option in OPTIONS.items():
+        if recorded[field] != identity[field]:
+            raise StateError(
+                f"the checkpoint {folder.parent} was made with {option} {recorded[field]}, not {identity[field]}",
+                hint=f"use {option} {recorded[field]}, or a new checkpoint",
+            )
+    if recorded["exchanges"] != identity["exchanges"]:
+        raise StateError(
+            f"the checkpoint {folder.parent} has {recorded['cells']} cells, each with no more than the edges that it "
+            "read then; now it would read others",
+            hint="with several cells a run continues with the same queries and --paths, or a new checkpoint",
+        )
+    if recorded["frames"] != identity["frames"]:
+        raise StateError(
+            f"the checkpoint {folder.parent} has {_sources(recorded['frames'])}, and now there would be "
+            f"{_sources(identity['frames'])}",
+            hint="queries that read other streams of Kafka, or other streaming DataFrames, need a new checkpoint",
+        )
+    return str(recorded["run"])
+
+
+def _sources(frames: Sequence[str]) -> str:
+    return f"{', '.join(frames) or 'no stream'} as read by Spark"
+
+
+def recorded_sinks(folder: Path) -> frozenset[str]:
+    """The sinks of the run in this folder, by the names of their notes."""
+    try:
+        return frozenset(read_note(folder / RUN)["sinks"])
+    except FileNotFoundError:
+        return frozenset()
+
+
+def record_queries(folder: Path, identity: dict[str, Any], run: str, sinks: Sequence[str] = ()) -> None:
+    """Record the queries and sinks with which the run of this folder begins or continues."""
+    path = folder / RUN
+    recorded = (
+        read_note(path) if path.exists() else identity | {"run": run, "sinks": [], "spark_is_here": False}
+    )
+    recorded["left"] = [
+        name for name in recorded["queries"] | identity["queries"] if name not in identity["queries"]
+    ]
+    recorded["queries"] |= identity["queries"]
+    recorded["sinks"] = sorted({*recorded["sinks"], *sinks})
+    write_note(path, recorded)
+
+
+def record_spark(folder: Path) -> None:
+    """Record, once the Spark query has started, that its part of the checkpoint is beside ours, not in Hadoop's."""
+    recorded = read_note(folder / RUN)
+    if not recorded["spark_is_here"] and (folder.parent / "spark" / "metadata").exists():
+        write_note(folder / RUN, recorded | {"spark_is_here": True})

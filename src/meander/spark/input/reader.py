@@ -1,0 +1,182 @@
+"""From sources of edges to chunks: segments of files, batches of a DataFrame, records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+
+from meander.dataflow.edges import Edges, Reason, Reject, empty_edges
+from meander.dataflow.files import open_file
+from meander.dataflow.sources.reader import open_source
+from meander.dataflow.sources.text import TextReader
+from meander.dataflow.tabular import from_arrow
+from meander.errors import InputError
+from meander.spark.edge_codec import edges_chunk, rejects_chunk
+from meander.spark.input.fingerprints import changed
+from meander.spark.input.ledger import WHOLE, Segment
+from meander.spark.messages import CHUNK_ROWS, Chunk, Kind, bytes_read, listed_segments, lost_rows
+
+
+def read_chunks(segments: Iterable[Segment], time_unit: str, *, packed: bool = True) -> Iterator[Chunk]:
+    """The chunks of segments, in order, all at position 0.
+
+    Edges are encoded (`packed`) to be sent to another process, or else kept as they were read.
+    """
+    for segment in segments:
+        stream = segment.stream
+        try:
+            for edges, rejects in read_segment(segment, time_unit):
+                if packed:
+                    yield from chunks_of(edges, rejects, stream, 0, lines=True)
+                    continue
+                if rejects:
+                    yield rejects_chunk(stream, rejects)
+                if edges.rows:
+                    yield Chunk(Kind.EDGES, stream, 0, b"", edges=edges)
+        except InputError as error:
+            # The edges before the damage are still processed; then the run ends with the error.
+            yield lost_rows(stream, error)
+
+
+def read_segments(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
+    """The same chunks; instead of a list of segments, the chunks that they hold, in order."""
+    for chunk in chunks:
+        if chunk.kind != Kind.SEGMENTS:
+            yield chunk
+            continue
+        segments = [Segment(*fields) for fields in listed_segments(chunk)]
+        yield bytes_read(size_of(segments), chunk.position)
+        yield from prefetch(read_chunks(segments, time_unit, packed=False))
+
+
+def size_of(segments: Iterable[Segment]) -> int:
+    """The number of bytes in the segments."""
+    return sum(
+        file_size(segment.path) if segment.end == WHOLE else segment.end - segment.start
+        for segment in segments
+    )
+
+
+def file_size(path: str) -> int:
+    """The size of a file, 0 if it is gone."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def prefetch(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The same chunks, each of them read while the one before it is in use."""
+    with ThreadPoolExecutor(1) as reader:
+        pending = reader.submit(next, chunks, None)
+        while (chunk := pending.result()) is not None:
+            pending = reader.submit(next, chunks, None)
+            yield chunk
+
+
+def pack_batch(batch: pa.RecordBatch, stream: str, position: int, time_unit: str) -> list[Chunk]:
+    """The chunks of a batch of a DataFrame with the columns of edges."""
+    edges, rejects = from_arrow(batch, stream=stream, time_unit=time_unit, where=f"stream {stream}")
+    return list(chunks_of(edges, rejects, stream, position, lines=False))
+
+
+def pack_lines(batch: pa.RecordBatch, stream: str, position: int) -> list[Chunk]:
+    """The chunks of a batch of records, whose one column has an edge as bytes: JSON, or fields with tabs between."""
+    values: list[bytes | None] = batch.column(0).to_pylist()
+    lines = [b" ".join(value.splitlines()) for value in values if value]
+    rejects = [Reject(stream, Reason.MISSING, "")] * (len(values) - len(lines))
+    name = Path("records.jsonl" if lines and lines[0].lstrip().startswith(b"{") else "records.tsv")
+    chunks = list(chunks_of(empty_edges(), rejects, stream, position, lines=True))
+    reader = TextReader(name, LineReader(b"\n".join(lines)), stream, CHUNK_ROWS, start=None)
+    for edges, unparsable in reader.chunks():
+        chunks += chunks_of(edges, unparsable, stream, position, lines=True)
+    return chunks
+
+
+class LineReader:
+    """Reads bytes that are in memory."""
+
+    def __init__(self, content: bytes) -> None:
+        self.error: InputError | None = None
+        self.live = False
+        self._content = content
+
+    def read(self, limit: int) -> bytes:
+        content, self._content = self._content[:limit], self._content[limit:]
+        return content
+
+    def close(self) -> None:
+        pass
+
+
+def chunks_of(
+    edges: Edges, rejects: list[Reject], stream: str, position: int, *, lines: bool
+) -> Iterator[Chunk]:
+    if rejects:
+        yield rejects_chunk(stream, rejects, position)
+    if edges.rows:
+        yield edges_chunk(stream, edges, position, lines=lines)
+
+
+class SegmentReader:
+    """The bytes of a part of a text file; a part of a .csv file after the first begins with the file's header."""
+
+    def __init__(self, segment: Segment) -> None:
+        path = Path(segment.path)
+        self._path = path
+        self.error: InputError | None = None
+        self.live = False
+        self._file = open_file(path)
+        self._header = b""
+        if segment.start and path.name.endswith(".csv"):
+            self._header = header_line(path)
+        self.header_lines = self._header.count(b"\n")
+        self._file.seek(segment.start)
+        self._left = segment.end - segment.start
+
+    def read(self, limit: int) -> bytes:
+        if self._header:
+            content, self._header = self._header[:limit], self._header[limit:]
+            return content
+        content = self._file.read(min(limit, self._left))
+        self._left -= len(content)
+        if self._left and not content:
+            self.error = changed(self._path, f"it ends {self._left} bytes before the end that it had")
+        return content
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def header_line(path: Path) -> bytes:
+    """The first line of a file that is not empty, with its newline."""
+    with open(path, "rb") as file:
+        for line in file:
+            if line.strip(b"\r\n"):
+                return line
+    return b""
+
+
+def read_segment(segment: Segment, time_unit: str) -> Iterator[tuple[Edges, list[Reject]]]:
+    """The edges of a segment, with the rejects found beside them."""
+    if segment.end == WHOLE:
+        yield from open_source(
+            segment.path, stream=segment.stream, batch_rows=CHUNK_ROWS, time_unit=time_unit
+        )
+        return
+    reader = SegmentReader(segment)
+    text = TextReader(
+        Path(segment.path),
+        reader,
+        segment.stream,
+        CHUNK_ROWS,
+        start=segment.start,
+        line=reader.header_lines,
+    )
+    try:
+        yield from text.chunks()
+    finally:
+        reader.close()

@@ -1,0 +1,96 @@
+"""The pipeline of a run: from the sources of its streams to the DataFrame of rows that leave its cells.
+
+    chunks of edges  →  groupBy(cell).transformWithState(CellOperator)  →  chunks of answers, rejects and figures
+
+With several cells there are several stages, and the middle step is there for each of them, one after the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from meander.options import SPARK_BATCH_ROWS, RunOptions
+from meander.physical.stages import StagedPlan
+from meander.spark.cell.job import Job, stage_jobs
+from meander.spark.input.files import Intake, edge_frame
+from meander.spark.input.stream_source import StreamSource
+from meander.spark.messages import CHUNK_TYPE, OUTPUT_TYPE, cell_keys
+from meander.spark.settings import PARTITIONS
+from meander.spark.workers.operator import CellOperator
+from meander.spark.workers.pool import Pool
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run computes, and from what: its stages, its options, and the sources of its streams.
+
+    `folder` is Meander's part of the checkpoint. With `follow`, files and folders are watched for more.
+    """
+
+    run_id: str
+    staged: StagedPlan
+    options: RunOptions
+    sources: Mapping[str, StreamSource]
+    folder: Path
+    follow: bool
+
+
+def build_pipeline(spark: SparkSession, plan: RunPlan, formats: Mapping[str, str]) -> tuple[Job, DataFrame]:
+    """The job of the cells that answers leave from, and the DataFrame of their output rows.
+
+    `formats` is by query how its answers are encoded.
+    """
+    options, streams = plan.options, plan.staged.streams
+    cells = cell_keys(options.cells, options.cells)
+    spark.conf.set(PARTITIONS, str(options.cells))
+    sources = {
+        name: plan.sources[name].materialize(spark, name, plan.folder / "static" / name) for name in streams
+    }
+    files = {name: source for name, source in sources.items() if source.frame is None}
+    frames = {
+        name: source.chunks(name, cells[0], options.time_unit)
+        for name, source in sources.items()
+        if source.frame is not None
+    }
+    intake = Intake(
+        ledger=str(plan.folder / "ledger"),
+        streams=streams,
+        paths={name: source.location for name, source in files.items()},
+        cell=cells[0],
+        bounded=tuple(name for name, source in files.items() if source.bounded or not plan.follow),
+        batch_rows=options.batch_rows or SPARK_BATCH_ROWS,
+        time_unit=options.time_unit,
+        tick=options.idle if plan.follow and len(streams) > 1 else None,
+        tasks=spark.sparkContext.defaultParallelism,
+        by_tasks=options.cells > 1,
+    )
+    on_one_machine = (spark.sparkContext.master or "").startswith("local[")
+    jobs = stage_jobs(
+        plan.staged,
+        cells,
+        run=plan.run_id,
+        formats=formats,
+        options=options,
+        started=time.time(),
+        unordered=frozenset(frames),
+        snapshots=str(plan.folder / "snapshots"),
+        spool=str(plan.folder / "spool") if on_one_machine else "",
+    )
+    pool = Pool(spark, jobs)
+    pool.prepare()
+    rows = edge_frame(spark, intake)
+    for frame in frames.values():
+        rows = rows.union(frame)
+    if options.cells == 1 and not frames:
+        # A batch is one row: the cell can take it as it is, without an exchange.
+        rows = rows.coalesce(1)
+    for job in jobs:
+        schema = OUTPUT_TYPE if job.stage == job.last else CHUNK_TYPE
+        with pool.declared():
+            rows = rows.groupBy("cell").transformWithState(CellOperator(job), schema, "Append", "None")
+    return jobs[-1], rows

@@ -1,0 +1,132 @@
+"""The start of a run: everything is checked before an output or the checkpoint changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from meander.dataflow.answers import INTEGERS, STRINGS, AnswerSchema
+from meander.engine import CompiledQuery, staged_plan
+from meander.errors import StateError
+from meander.options import RunOptions
+from meander.physical.stages import StagedPlan
+from meander.spark.checkpoint.identity import (
+    check_checkpoint,
+    check_parts,
+    is_committed,
+    last_offset,
+    record_queries,
+    record_spark,
+    recorded_plans,
+    recorded_sinks,
+    run_identity,
+)
+from meander.spark.checkpoint.locks import CheckpointLock
+from meander.spark.checkpoint.notes import missing_part
+from meander.spark.input.ledger import Ledger
+from meander.spark.input.stream_source import StreamSource, is_written
+from meander.spark.output.outputs import SinkOpener, open_outputs
+from meander.spark.pipeline import RunPlan, build_pipeline
+from meander.spark.run import Run, check_damage
+
+KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run continues with that plan"
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What `Session.start` was asked for, besides the checkpoint."""
+
+    queries: Sequence[CompiledQuery]
+    options: RunOptions
+    sources: Mapping[str, StreamSource]
+    sinks: Mapping[str, Any]  # by query
+    rejects: Any = None
+    metrics: str | None = None
+    follow: bool = True
+    trigger: str | None = None
+    overwrite: bool = False
+
+
+def start_run(
+    request: RunRequest, staged: StagedPlan, checkpoint: Path, spark: Callable[[], SparkSession]
+) -> Run:
+    """Begin a run, or resume that of the checkpoint; `spark` returns the session, which may be started by that."""
+    folder = checkpoint / "meander"
+    check_parts(folder)
+    with ExitStack() as held:
+        held.callback(CheckpointLock(folder, checkpoint).release)
+        plans = recorded_plans(folder, request.queries, staged.exchanges)
+        if plans is not None:
+            staged = staged_plan(
+                [replace(query, requested_plan=plans[query.name]) for query in request.queries],
+                request.options,
+            )
+        frames = [name for name in staged.streams if request.sources[name].by_spark]
+        identity = run_identity(request.queries, request.options, staged.exchanges, frames)
+        run_id = check_checkpoint(folder, identity)
+        check_inputs(folder, {name: request.sources[name] for name in staged.streams})
+        (folder / "sinks").mkdir(exist_ok=True)
+        opener = SinkOpener(
+            folder / "sinks", recorded_sinks(folder), request.overwrite, not request.follow, held, spark
+        )
+        schemas = {query.name: answer_schema(query, staged, request) for query in request.queries}
+        outputs = open_outputs(opener, request.sinks, schemas, request.rejects)
+        plan = RunPlan(run_id, staged, request.options, request.sources, folder, request.follow)
+        job, frame = build_pipeline(spark(), plan, outputs.encodings)
+        # Everything has been checked: only now an output is emptied that is to be replaced.
+        outputs.begin()
+        record_queries(folder, identity, run_id, opener.names)
+        run = Run(spark(), job, checkpoint, outputs, request.metrics)
+        run.begin(frame, request.trigger)
+        run.held = held.pop_all()
+    try:
+        record_spark(folder)
+    except BaseException:
+        run.stop()
+        raise
+    if plans is not None:
+        run.notes.append(KEPT_PLAN)
+    return run
+
+
+def answer_schema(query: CompiledQuery, staged: StagedPlan, request: RunRequest) -> AnswerSchema:
+    """The shape of a query's answers."""
+    arity = next(result.arity for result in staged.last.results if result.query == query.name)
+    return AnswerSchema(arity, request.options.paths, vertex_type(query, request.sources))
+
+
+def vertex_type(query: CompiledQuery, sources: Mapping[str, StreamSource]) -> Any:
+    """The type of the vertices of a query's streams."""
+    integers = all(sources[name].has_integers for name in query.streams if name in sources)
+    return INTEGERS if integers else STRINGS
+
+
+def check_inputs(folder: Path, sources: Mapping[str, StreamSource]) -> None:
+    """Refuse files that have changed since they were read.
+
+    A run that has ended has emitted all of its answers: more input for it is refused, not ignored.
+    """
+    check_damage(folder)
+    locations = {name: source.location for name, source in sources.items() if source.location}
+    ledger = Ledger(folder / "ledger", locations, tuple(locations), frozenset(locations), 1)
+    ledger.check_whole(last_offset(folder.parent))
+    for name in sources:
+        static = folder / "static" / name
+        if any(Path(path).parent == static for path in ledger.positions) and not is_written(static):
+            raise missing_part(static)
+    ledger.check_files()
+    ended = folder / "ended"
+    if not ended.exists() and ledger.closed.issuperset(sources) and is_committed(folder.parent):
+        ended.touch()
+    unread = ledger.unread() if ended.exists() else ""
+    if unread:
+        raise StateError(
+            f"the run of the checkpoint {folder.parent} has ended with its input, and {unread} has come or grown "
+            "since",
+            hint="a new checkpoint reads everything; a run with --follow (in Python, follow=True) waits for more",
+        )
