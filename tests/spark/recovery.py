@@ -25,7 +25,7 @@ from engine_runs import steps_of
 from judge import judge
 from meander.engine import CompiledQuery, compile_query, staged_plan
 from meander.options import RunOptions
-from meander.physical.plan import PATH_OPERATORS
+from meander.physical.path_operators import PATH_OPERATORS
 from meander.spark.cell.job import Job
 from meander.spark.cell.manifest import CellManifest
 from meander.spark.cell.step import CellStep
@@ -315,7 +315,7 @@ def recoveries(draw: st.DrawFn, large: int = 4) -> Recovery:
     return Recovery(
         case,
         losses=tuple(draw(st.lists(st.sampled_from(LOSSES), min_size=1, max_size=8))),
-        operators=tuple(draw(st.permutations(PATH_OPERATORS))),
+        operators=tuple(draw(st.permutations(tuple(PATH_OPERATORS)))),
         cells=pick(draw, (1, 1, 2, 3)),
         snapshot_rows=pick(draw, (RARELY, 1, 6)),
         added=draw(st.integers(0, 12)) if once_in(draw, 4) else None,

@@ -23,7 +23,7 @@ from meander.dataflow.tabular import edges_of
 from meander.engine import compile_query, staged_plan
 from meander.errors import StateError
 from meander.options import RunOptions
-from meander.physical.plan import PATH_OPERATORS
+from meander.physical.path_operators import PATH_OPERATORS
 from meander.spark.checkpoint.identity import check_checkpoint, record_queries, recorded_plans, run_identity
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, closed
@@ -63,14 +63,19 @@ def hold_law(case, cells, size, path_operator, incident=None, **options) -> Cell
     return made
 
 
-@given(case=cases(), cells=CELLS, size=SIZES, path_operator=st.sampled_from(PATH_OPERATORS))
+@given(case=cases(), cells=CELLS, size=SIZES, path_operator=st.sampled_from(tuple(PATH_OPERATORS)))
 @drawn
 def test_the_law_holds_for_cells_together(case, cells, size, path_operator) -> None:
     made = hold_law(case, cells, size, path_operator)
     assert sorted(made.rejects) == sorted(run_case(case, 1, size).rejects)
 
 
-@given(case=cases(), cells=CELLS, size=st.sampled_from([1, 3]), path_operator=st.sampled_from(PATH_OPERATORS))
+@given(
+    case=cases(),
+    cells=CELLS,
+    size=st.sampled_from([1, 3]),
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+)
 @settings(drawn, max_examples=12)
 def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator) -> None:
     """Before every step the worker has lost what it held: what is in the store is enough, in every stage."""
@@ -82,7 +87,7 @@ def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator) -
     case=cases(),
     cells=CELLS,
     size=SIZES,
-    path_operator=st.sampled_from(PATH_OPERATORS),
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
     forgetful=st.booleans(),
 )
 @settings(drawn, max_examples=4000, derandomize=False)

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from recovery import RARELY, Recovery, hold_law, read_recovery, recoveries
 
-from meander.physical.plan import PATH_OPERATORS
+from meander.physical.path_operators import PATH_OPERATORS
 from querytext import read_query
 from strategies import Case
 

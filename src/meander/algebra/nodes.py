@@ -230,5 +230,9 @@ class Receive(Node):
     label: str
     side: Side | None = None
 
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return ()
+
 
 Plan = WScan | Filter | Union | Pattern | Path | Receive

@@ -30,9 +30,8 @@ from meander.dataflow.state import Array, Budget, Fields, Store
 from meander.dataflow.threads import LanePool
 from meander.dataflow.vertices import Vertices
 from meander.errors import ArgumentError, StateError
+from meander.options import MODES
 from meander.physical.plan import PhysicalPlan, Result, ScanOp
-
-MODES = ("intervals", "changes")
 
 
 class OperatorFigures(NamedTuple):

@@ -1,10 +1,10 @@
 """The in-process runner: sources, ingest and dataflow in one loop.
 
-Of several streams the one whose clock is furthest behind is read next, so that little waits for the others. Where
-no source can keep its reader waiting, as files cannot, the answers of a batch need not be there before more is read
-(see `Dataflow.process`). Where a source breaks, what it gave before is processed as far as all streams have come, and
-then the error is raised: no answer is made from half of what it needs. Any other error is raised once the answers to
-what was processed before are handed out.
+Of several streams the one whose clock is furthest behind is read next, so that little waits for the others. If no
+source can block, as files cannot, more is read before the answers of a batch are complete (see `Dataflow.process`).
+If a source fails, the edges read before are processed as far as all streams have come, and then the error is raised:
+no answer is derived from half of its input. Any other error is raised after the answers to the edges processed before
+are emitted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from meander.physical.plan import Result
 from meander.physical.stages import longest_windows
 
 Note = Callable[[Dataflow, int, int], None]
-"""Told after each chunk: the dataflow, how many edges it brought, and how many of its rows were rejected."""
+"""Called after each chunk: the dataflow, the number of edges, and the number of rejected rows."""
 
 
 def run_local(
@@ -37,7 +37,7 @@ def run_local(
 ) -> Iterator[tuple[Result, Answers]]:
     """Answer all queries of a dataflow over bounded sources; the answers of each batch as they come.
 
-    `live`: a source may wait for its edges; the answers to all that came before are handed out until then.
+    `live`: a source may block; then the answers to all earlier edges are emitted before it is read again.
     `warn` receives jumps of time that are suspiciously long (see `Ingest`).
     """
     windows = longest_windows(dataflow.plan.operators)

@@ -48,7 +48,7 @@ class Budget:
             self.used += size
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes more are within the limit."""
+        """Whether `size` more bytes are within the limit."""
         return self.limit is None or self.used + size <= self.limit
 
     def release(self, size: int) -> None:
@@ -140,7 +140,7 @@ class Store:
             self.buffers[name] = size
 
     def _take(self, size: int) -> None:
-        """Account for so many bytes more."""
+        """Account for `size` more bytes."""
         self.budget.take(self.owner, size, self.nbytes + size)
         self.nbytes += size
 
@@ -149,7 +149,7 @@ class Store:
         return {name: np.array(array) for name, array in self.arrays.items() if name not in self.scratch}
 
     def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Put a snapshot of this same operator back; tables must be bound anew by their owner."""
+        """Restore a snapshot of this same operator; its owner must bind its tables again."""
         if set(arrays) != set(self.arrays) - self.scratch:
             raise StateError(f"the snapshot of {self.owner} does not belong to this plan")
         for name, array in arrays.items():

@@ -68,8 +68,10 @@ class Vertices:
         """All numbers are below this."""
         return int(self.names.span.shape[0])
 
-    def intern(self, text: Text, numbers: Array) -> Array:
-        """Write the numbers of the names to `numbers`; new names get new numbers."""
+    def intern(self, text: Text, numbers: Array | None = None) -> Array:
+        """The numbers of the names, written to `numbers` if that is given; new names get new numbers."""
+        if numbers is None:
+            numbers = np.empty(text.rows, np.int32)
         hashes = np.empty(text.rows, np.uint64)
         cursor = np.zeros(2, np.int64)
 
@@ -87,7 +89,7 @@ class Vertices:
 
     def pin(self, value: str | int) -> int:
         """The number of a constant of the query; it is never freed."""
-        number = int(self.intern(as_text([value]), np.empty(1, np.int32))[0])
+        number = int(self.intern(as_text([value]))[0])
         self.names.pinned[number] = True
         return number
 

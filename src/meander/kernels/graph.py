@@ -124,7 +124,7 @@ def begin_batch(graph: Graph) -> None:
 
 @kernel
 def update_relation(graph: Graph, relation: int, batch: Batch, out: Batch, cursor: Array) -> int:
-    """Apply rows to a relation, instant by instant, and hand out what each instant changed, once an edge.
+    """Apply a batch to a relation, instant by instant, and emit the changes of each instant, one per edge.
 
     `cursor` is [next row, output rows]; returns DONE, or what is full, to be called again with that room.
     An instant is applied whole or not at all: both checks for room come before it.
@@ -183,7 +183,7 @@ def update_relation(graph: Graph, relation: int, batch: Batch, out: Batch, curso
 
 @kernel
 def pack_rows(graph: Graph, horizon: int) -> None:
-    """Drop the rows that are expired at `horizon`, and build the pair index and all lists anew.
+    """Drop the rows that are expired at `horizon`, and rebuild the pair index and all lists.
 
     Rows keep their order, so that a vertex's edges stay near each other. Only between two batches.
     """
@@ -203,7 +203,7 @@ def pack_rows(graph: Graph, horizon: int) -> None:
 
 @kernel
 def relink_rows(graph: Graph) -> None:
-    """Build the pair index and all lists anew from the columns."""
+    """Rebuild the pair index and all lists from the columns."""
     graph.pair[:] = -1
     graph.first_out[:] = -1
     graph.first_in[:] = -1

@@ -1,4 +1,4 @@
-"""The one place where compiled kernels get their settings.
+"""The settings of compiled kernels.
 
 Kernels are compiled on first use and kept in the user's cache folder (or `NUMBA_CACHE_DIR`). Numba looks only at
 the file of a kernel when it decides whether what it kept is still right, but kernels call kernels of other

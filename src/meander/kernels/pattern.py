@@ -41,7 +41,7 @@ class Program(NamedTuple):
     relation: Array  # by atom
     src: Array  # by atom: a variable
     trg: Array
-    output: Array  # variables handed out
+    output: Array  # the variables of an answer
     checks: Array  # by program: begin in `atoms`, with one more for the end
     steps: Array  # by program: begin in `step_begin`, with one more for the end
     step_begin: Array  # by step: begin in `atoms`, with one more for the end

@@ -165,26 +165,26 @@ class QueryPlan:
 class _Builder:
     def __init__(self, path_operator: str, plans: list[QueryPlan], paths: bool) -> None:
         self.path_operator = path_operator
-        # Paths of which somebody wants all pairs: these serve everybody.
+        # Paths of which some reader needs all pairs: these serve the other readers too.
         rooted = {
             node.input
-            for one in plans
-            for node in walk(one.plan)
+            for query in plans
+            for node in walk(query.plan)
             if isinstance(node, Filter) and node.condition.src is not None
         }
         self.wanted_whole = {
             (node.inputs, node.expr)
-            for one in plans
-            for node in walk(one.plan)
+            for query in plans
+            for node in walk(query.plan)
             if isinstance(node, Path) and node.demand is None and node not in rooted
         }
-        # A proof reads derived edges as they stand at each instant, and the plan may have another way to the same
-        # answer. So what finds them must not lag behind: S-PATH lengthens a pair at the very instant, the closure by
-        # segments.
+        # A proof reads derived edges as of each instant, and the plan may derive the answer in another way. So the
+        # operator of these edges must not lag behind: S-PATH extends a pair at the very instant, the closure per
+        # segment.
         self.proving = {
             (node.inputs, node.expr)
-            for one in plans
-            for proof in (one.proofs if paths else ())
+            for query in plans
+            for proof in (query.proofs if paths else ())
             for source in proof.inputs
             for node in walk(source)
             if isinstance(node, Path)
@@ -193,7 +193,7 @@ class _Builder:
         self.names: list[str] = []
         self.labels: list[str] = []
         self.known: dict[Operator, int] = {}
-        self.made: dict[Plan, int] = {}
+        self.built: dict[Plan, int] = {}
         self.links: dict[int, Links] = {}
         self.readers: dict[int, list[str]] = {}
 
@@ -210,13 +210,13 @@ class _Builder:
         return number
 
     def index(self, number: int, *, out: bool = False, into: bool = False) -> None:
-        held = self.links.get(number, Links())
-        self.links[number] = Links(held.out or out, held.into or into)
+        links = self.links.get(number, Links())
+        self.links[number] = Links(links.out or out, links.into or into)
 
     def build(self, plan: Plan) -> int:
-        if plan not in self.made:
-            self.made[plan] = self._build(plan)
-        return self.made[plan]
+        if plan not in self.built:
+            self.built[plan] = self._build(plan)
+        return self.built[plan]
 
     def _build(self, plan: Plan) -> int:
         match plan:
@@ -307,14 +307,18 @@ def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = 
         raise ArgumentError(f"unknown path operator {path_operator!r}\naccepted: {', '.join(PATH_OPERATORS)}")
     builder = _Builder(path_operator, plans, paths)
     results = []
-    for one in plans:
-        number = builder.build(one.plan)
+    for query in plans:
+        number = builder.build(query.plan)
         if isinstance(builder.operators[number], ScanOp | ReceiveOp | FilterOp):
-            # What is handed out comes from a table that knows each tuple once.
+            # Answers come from a table that has each tuple once.
             builder.index(number)
-        proofs = tuple(Proof(*builder.path(path, None)) for path in one.proofs) if paths else ()
-        results.append(Result(one.query, one.head, one.label, number, one.plan.arity, proofs, one.raw))
-        builder.readers.setdefault(number, []).append(f"{one.query}.{one.head}" if one.query else one.head)
+        proofs = tuple(Proof(*builder.path(path, None)) for path in query.proofs) if paths else ()
+        results.append(
+            Result(query.query, query.head, query.label, number, query.plan.arity, proofs, query.raw)
+        )
+        builder.readers.setdefault(number, []).append(
+            f"{query.query}.{query.head}" if query.query else query.head
+        )
     return PhysicalPlan(
         tuple(builder.operators),
         tuple(builder.names),

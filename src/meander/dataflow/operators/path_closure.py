@@ -84,7 +84,9 @@ class ClosureShare:
         self.capacity = 0
         self.version = 0
         self.valid_edges = 0  # when the walk began
-        self.too_many_edges = 0  # so many valid edges needed too large a matrix; 0: there is one
+        self.too_many_edges = (
+            0  # number of valid edges that needed too large a matrix; 0: it was not too large
+        )
         self.outputs = [empty_batch(self.store.first_capacity(MIN_OUTPUT)) for _ in range(slots)]
 
     def reserve_output(self, slot: int) -> None:
