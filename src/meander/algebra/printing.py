@@ -36,7 +36,7 @@ def symbol(plan: Plan) -> str:
     return _SYMBOLS[type(plan)]
 
 
-Ends = tuple[tuple[int, int], ...]
+Ends = tuple[tuple[int, ...], ...]
 """The variables at the source and the target of each input of a pattern."""
 
 
@@ -57,7 +57,7 @@ def equalities(ends: Ends) -> list[str]:
 
 
 def _columns(ends: Ends) -> Iterator[tuple[int, str]]:
-    for number, (src, trg) in enumerate(ends, start=1):
+    for number, (src, trg, *_) in enumerate(ends, start=1):
         yield src, f"src{number}"
         yield trg, f"trg{number}"
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from meander.dataflow.edges import Text, concat_texts
 from meander.errors import ArgumentError
 from meander.kernels.jit import Array
+from meander.syntax.values import ValueType
 
 NO_EXPIRY = -1
 """In `exp`: there is none (records that end an answer, and all records in `changes` mode)."""
@@ -44,6 +45,14 @@ class Paths(NamedTuple):
     given: Array
 
 
+class ValueColumn(NamedTuple):
+    """A named value of n answers: int64 for INT and TIME, float64, bool, or a `Text` for STRING."""
+
+    name: str
+    type: ValueType
+    values: Array | Text
+
+
 class Answers(NamedTuple):
     """n answer records of one query; `vertices` has one `Text` for each position (two for an edge)."""
 
@@ -53,6 +62,7 @@ class Answers(NamedTuple):
     exp: Array
     op: Array
     path: Paths | None = None
+    properties: tuple[ValueColumn, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -7,10 +7,11 @@ so are Arrow's string and integer columns, hence reading and ordering move spans
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from meander.kernels import parsing
 from meander.kernels.jit import Array as Array
@@ -22,8 +23,11 @@ INFINITY = 2**62
 MAX_TIME = parsing.MAX_TIME
 """The latest time of an edge: with a window added it is still before `INFINITY`."""
 
-STRING, INTEGER = 0, 1
-"""The kinds of a name: UTF-8 bytes, or an int64 as eight bytes, little-endian."""
+STRING, INTEGER, FLOAT, BOOL = 0, 1, 2, 3
+"""The kinds of a name: UTF-8 bytes; an int64 or a double as eight bytes, little-endian; a byte that is 0 or 1.
+
+Vertices are strings and integers. All kinds are values of properties; a TIME is an integer.
+"""
 
 
 class Reason:
@@ -128,6 +132,10 @@ class Edges(NamedTuple):
     `line` is the text of each edge, and `origin` its position in the input, if known, until the edge is accepted.
     Tuples that another stage has derived bring their expiry (`exp`): they hold in [ts, exp), or, with `op` -1, no
     longer hold from ts on.
+
+    `properties` has the columns that the run reads, by name: int64 (INT and TIME), float64 without NaN, bool, or
+    large_string, perhaps dictionary-encoded, each with nulls where a value is missing. A row that is a `vertex` tuple
+    has its only vertex in `src` and in `trg`.
     """
 
     src: Text
@@ -138,6 +146,8 @@ class Edges(NamedTuple):
     line: Text | None = None
     exp: Array | None = None
     origin: Origin | None = None
+    properties: Mapping[str, pa.Array] | None = None
+    vertex: Array | None = None  # bool; None: no row is a vertex tuple
 
     @property
     def rows(self) -> int:

@@ -17,18 +17,29 @@ from meander.algebra.printing import path_expression, walk
 from meander.errors import ArgumentError
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.programs import Program, plan_programs
-from meander.physical.streams import StreamRef, stream_of
+from meander.physical.streams import StreamRef, StreamSchema, stream_of
+from meander.syntax.query import PathOrder
+from meander.syntax.values import Predicate, Property, ValueType
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOp:
-    """WSCAN: the edges of a stream with a label, each with its interval."""
+    """WSCAN: the edges of a stream with a label, each with its interval; key columns are src, trg and the `values`.
+
+    `named` are all properties that the query names on the stream: a deletion removes the edges that agree with it in
+    those that it has. A `vertex` scan reads vertex tuples, as loops. The tuples of a `table` hold until they are
+    replaced.
+    """
 
     source: StreamRef
     label: str
     window: int
     slide: int
     condition: Condition
+    values: tuple[Property, ...] = ()
+    named: tuple[Property, ...] = ()
+    vertex: bool = False
+    table: bool = False
 
     @property
     def stream(self) -> str:
@@ -62,7 +73,7 @@ class FilterOp:
 
 @dataclass(frozen=True, slots=True)
 class UnionOp:
-    """UNION: for each tuple the largest expiry over all inputs."""
+    """UNION: for each tuple the largest expiry over all inputs; `arity` is its number of key columns."""
 
     inputs: tuple[int, ...]
     arity: int
@@ -70,12 +81,18 @@ class UnionOp:
 
 @dataclass(frozen=True, slots=True)
 class PatternOp:
-    """PATTERN: a delta generic join; `programs` say how each input's tuples are completed to answers."""
+    """PATTERN: a delta generic join; `programs` say how each input's tuples are completed to answers.
+
+    `ends` has for each input a variable per key column: its two ends, then its values. `predicate` compares
+    variables, each a `Ref` by number; `types` has the type of every variable, if some are values.
+    """
 
     inputs: tuple[int, ...]
-    ends: tuple[tuple[int, int], ...]
+    ends: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
     programs: tuple[Program, ...]
+    predicate: Predicate | None = None
+    types: tuple[ValueType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +100,7 @@ class PathOp:
     """PATH: `moves` are (state, input, inverse, next state) of a minimal automaton; state 0 is the start.
 
     `root` keeps to the paths that start at that vertex. `demand` is an operator whose pairs are all that is asked
-    for; a pair outside of it may be left out.
+    for; a pair outside of it may be left out. With an `order` the inputs have their time as a third key column.
     """
 
     edges: tuple[int, ...]
@@ -93,6 +110,7 @@ class PathOp:
     operator: str
     root: str | int | None = None
     demand: int | None = None
+    order: PathOrder = PathOrder.ANY
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -114,7 +132,8 @@ class Proof:
 class Result:
     """One result of one query: which operator's tuples, and what they are called.
 
-    A `raw` result is its operator's tuples as they are, for another stage.
+    A `raw` result is its operator's tuples as they are, for another stage. The tuples have `arity` vertices, and then
+    the `values`.
     """
 
     query: str
@@ -124,6 +143,7 @@ class Result:
     arity: int
     proofs: tuple[Proof, ...] = ()
     raw: bool = False
+    values: tuple[Property, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +161,7 @@ class PhysicalPlan:
     results: tuple[Result, ...]
     indexed: Mapping[int, Links]
     readers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by operator: who takes its tuples
+    schemas: Mapping[str, StreamSchema] = field(default_factory=dict)  # by name of a stream from outside
 
     @property
     def streams(self) -> tuple[str, ...]:

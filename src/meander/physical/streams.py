@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from meander.algebra.nodes import Receive, Side, WScan
+from meander.syntax.values import Property
 
 SIDES: tuple[Side, ...] = ("src", "trg")
 
@@ -25,6 +26,22 @@ class StreamRef:
     def key(self) -> str:
         """A name that differs from those of other streams of a plan: by it a dataflow gets the stream's edges."""
         return self.name if self.side is None else f"{self.name} by {self.side}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSchema:
+    """What a run reads of a stream beside src, label, trg, ts and op: properties, and perhaps vertex tuples.
+
+    Without `vertices` a row that has no `trg` is rejected. The rows of a `table` hold until they are replaced, and
+    need no `ts`.
+    """
+
+    properties: tuple[Property, ...] = ()
+    vertices: bool = False
+    table: bool = False
+
+
+PLAIN = StreamSchema()
 
 
 def stream_of(node: WScan | Receive) -> StreamRef:

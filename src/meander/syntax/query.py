@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from meander.errors import Span
+from meander.syntax.values import Predicate, Property
 
 # ---------------------------------------------------------------------------------------------------------
 # Path expressions
@@ -18,11 +20,17 @@ from meander.errors import Span
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One step along a label of a stream (`stream` set, `name` its label) or along a head (`stream` None)."""
+    """One step along a label of a stream (`stream` set, `name` its label) or along a head (`stream` None).
+
+    With a `predicate` on its own properties it is the label of the edges that satisfy it. A `vertex` label is one of
+    vertex tuples; it stands in atoms alone, whose ends are then the same term.
+    """
 
     name: str
     stream: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    predicate: Predicate | None = None
+    vertex: bool = False
 
     def __str__(self) -> str:
         return self.name if self.stream is None else f"{self.stream}.{self.name}"
@@ -93,15 +101,32 @@ class Constant:
 Term = Variable | Constant
 
 
+Values = tuple[tuple[str, Variable], ...]
+"""Named values, in the order of their names: the properties that an atom binds, or that a head gives its edges."""
+
+
+class PathOrder(StrEnum):
+    """The order of the times along a path: any, none older than the one before, or each newer than it."""
+
+    ANY = ""
+    ASCENDING = "ascending"
+    STRICTLY_ASCENDING = "strictly ascending"
+
+
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`expr(src, trg) [as name]`. A plain `Label` is an edge; anything else is a path, with or without name."""
+    """`expr(src, trg, property: variable, …) [as name] [order]`.
+
+    A plain `Label` is an edge; anything else is a path, with or without name. Only an edge has values.
+    """
 
     expr: PathExpr
     src: Term
     trg: Term
     name: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    values: Values = ()
+    order: PathOrder = PathOrder.ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +136,8 @@ class Rule:
     `path` names the atom of the body whose path is the path of the rule's answers: G-CORE's constructed
     path, `because(u, v) as p <- RL*(u, v) as p, posts(v, m).` in Datalog. The head's arguments are then
     the ends of that atom. A rule that is nothing but a path with the head's own arguments needs no `path`.
+
+    `values` are the properties of the derived edge. `predicate` compares variables of the body, each a `Ref` by name.
     """
 
     head: str
@@ -118,16 +145,23 @@ class Rule:
     body: tuple[Atom, ...]
     path: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    values: Values = ()
+    predicate: Predicate | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit."""
+    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit, or `TABLE name` (without a window).
+
+    `properties` are those that the query names, sorted by name.
+    """
 
     name: str
     window: int
     slide: int = 1
     span: Span | None = field(default=None, compare=False, repr=False)
+    properties: tuple[Property, ...] = ()
+    is_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
