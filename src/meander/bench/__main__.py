@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="2,3,8",
         help="Meander alone: how work and edges spread over these numbers of cells",
     )
-    parser.add_argument("--only", default="engines", metavar="engines|spark", help="which part to measure")
+    parser.add_argument(
+        "--only", default="engines", metavar="engines|spark|values", help="which part to measure"
+    )
     parser.add_argument(
         "--batches", type=int, default=40, metavar="N", help="with --only spark: small batches to measure"
     )

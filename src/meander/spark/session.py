@@ -10,6 +10,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -264,7 +265,8 @@ class Session:
             raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
         staged = self._staged([query], options)
         wanted = next(answers for answers in staged.last.results if result in (None, answers.head))
-        schema = AnswerSchema(wanted.arity, options.paths, vertex_type(query, self.sources))
+        schema = AnswerSchema.of(wanted, paths=options.paths)
+        schema = replace(schema, vertex=vertex_type(query, self.sources))
         formats = {query.name: frame_encoding(schema)}
         self._check_locations(staged.streams, (), True)
         own = checkpoint_folder(folder)
