@@ -10,6 +10,7 @@ from pathlib import Path
 
 from meander.bench.suite import run
 from meander.errors import MeanderError
+from meander.physical.path_operators import PATH_OPERATORS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--path-operator",
         default="auto",
-        metavar="auto|s-path|negative-tuple|closure",
+        metavar="|".join(PATH_OPERATORS),
         help="with --windows: one or more",
     )
     parser.add_argument("--window", default="30d", metavar="DURATION")

@@ -20,6 +20,7 @@ from meander.cli.terminal import print_sections, print_warning
 from meander.engine import CompiledQuery, compile_query
 from meander.errors import ArgumentError
 from meander.options import DEFAULTS, RUNNERS, RunOptions, check_choice, command_line_name
+from meander.physical.path_operators import PATH_OPERATORS
 from meander.syntax.durations import UNITS
 
 NEEDS_SPARK = "leave it out, or use --runner spark"
@@ -48,7 +49,7 @@ OperatorOption = Annotated[
     str,
     typer.Option(
         "--path-operator",
-        metavar="auto|s-path|negative-tuple|closure",
+        metavar="|".join(PATH_OPERATORS),
         help="How paths are maintained; auto switches between s-path and closure at run time.",
     ),
 ]

@@ -120,7 +120,7 @@ class Session:
         timestamp. A path is a file or folder, or `kafka://host:port/topic`.
         """
         if not NAME.fullmatch(name):
-            raise ArgumentError(f"{name!r} is no name for a stream", hint=NAME_HINT)
+            raise ArgumentError(f"invalid stream name: {name!r}", hint=NAME_HINT)
         if isinstance(source, str | PathLike):
             location = fspath(source)
             if not needs_spark(location):
@@ -151,7 +151,7 @@ class Session:
 
     def _check_new(self, name: str) -> None:
         if not NAME.fullmatch(name):
-            raise ArgumentError(f"{name!r} is no name for a query", hint=NAME_HINT)
+            raise ArgumentError(f"invalid query name: {name!r}", hint=NAME_HINT)
         if name in self.queries or name in self.sources:
             raise ArgumentError(
                 f"there is a query or stream {name} already", hint=f"drop({name!r}), or another name"

@@ -39,7 +39,7 @@ KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What `Session.start` was asked for, besides the checkpoint."""
+    """What `Session.start` received, besides the checkpoint."""
 
     queries: Sequence[CompiledQuery]
     options: RunOptions
