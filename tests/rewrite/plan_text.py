@@ -46,8 +46,8 @@ def write(plan: Plan) -> str:
         case WScan(stream, labels, window, _, predicate, _, values):
             name = "|".join(labels) if stream == STREAM else f"{stream}.{'|'.join(labels)}"
             columns = "{" + " ".join(value.name for value in values) + "}" if values else ""
-            asked = f"[{_asked(conditions(predicate))}]" if predicate is not None else ""
-            return name + ("" if window == WINDOW else f"@{window}") + columns + asked
+            predicate_text = f"[{_asked(conditions(predicate))}]" if predicate is not None else ""
+            return name + ("" if window == WINDOW else f"@{window}") + columns + predicate_text
         case Filter(inner):
             return f"σ[{_asked(filter_terms(plan))}]({write(inner)})"
         case Union(inputs, label):
@@ -62,8 +62,8 @@ def write(plan: Plan) -> str:
                 f"{value.name}={name}" for value, name in zip(values, shown[plan.arity :], strict=True)
             ]
             variables = [_variable(number) for number in range(plan.variables)]
-            asked = f" | {_asked(conditions(predicate, variables))}" if predicate is not None else ""
-            return f"⋈[{label}: {' '.join(shown)}{asked}]({atoms})"
+            predicate_text = f" | {_asked(conditions(predicate, variables))}" if predicate is not None else ""
+            return f"⋈[{label}: {' '.join(shown)}{predicate_text}]({atoms})"
         case Path(inputs, expr, label):
             order = f" {plan.order}" if plan.order else ""
             return f"𝒫[{label}: {expression_text(expr, str)}{order}]({', '.join(map(write, inputs))})"
