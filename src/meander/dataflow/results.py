@@ -107,7 +107,7 @@ class ResultStream:
             name_rows(take_rows(batch, rows), vertices.names, NO_EXPIRY, part)
 
         if self.pool.threads == 1:
-            name(slice(None))
+            name_rows(batch, vertices.names, NO_EXPIRY, out)
         else:
             self.pool.map(name, split_evenly(batch, self.pool.threads))
         if self.tracker is not None:
