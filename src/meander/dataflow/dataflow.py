@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meander.algebra.nodes import Condition
 from meander.dataflow.answers import Answers
 from meander.dataflow.batch import NO_PAIRS, Batch
 from meander.dataflow.cutting import Cutter, Part
@@ -287,12 +286,13 @@ class Dataflow:
         return self.budget.used
 
     def labels_seen(self) -> dict[str, bool]:
-        """For each label that a scan reads, whether an edge had it; scans with a condition count as seen."""
+        """For each label that a scan reads, whether an edge had it; scans with a predicate count as seen."""
         seen: dict[str, bool] = {}
         for number, node in enumerate(self.plan.operators):
             if isinstance(node, ScanOp):
-                had_rows = node.condition != Condition() or bool(self.rows_out[number])
-                seen[node.label] = seen.get(node.label, False) or had_rows
+                had_rows = node.predicate is not None or bool(self.rows_out[number])
+                if node.label is not None:
+                    seen[node.label] = seen.get(node.label, False) or had_rows
         return seen
 
     def figures(self) -> list[OperatorFigures]:
@@ -316,4 +316,4 @@ class Dataflow:
 def labels_read(plan: PhysicalPlan, stream: str) -> list[str]:
     """The labels that scans of a stream read."""
     scans = [node for node in plan.operators if isinstance(node, ScanOp) and node.stream == stream]
-    return list(dict.fromkeys(scan.label for scan in scans))
+    return list(dict.fromkeys(scan.label for scan in scans if scan.label is not None))

@@ -8,7 +8,7 @@ import numpy as np
 
 from meander.dataflow.batch import NO_PAIRS, Batch, take_rows
 from meander.dataflow.operator import Context, Operator, Ready
-from meander.dataflow.operators.filter import Predicate
+from meander.dataflow.operators.filter import EndPoints
 from meander.physical.plan import ScanOp
 
 
@@ -19,7 +19,7 @@ class Scan(Operator):
         self.node = node
         labels = context.labels[node.stream]
         self.label = labels.index(node.label) if len(labels) > 1 else None
-        self.predicate = Predicate(node.condition, context)
+        self.predicate = EndPoints(node.predicate, context)
 
     def start(self, inputs: Sequence[Batch], upto: int) -> Ready:
         (edges,) = inputs
