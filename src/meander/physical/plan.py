@@ -8,7 +8,7 @@ graph, once, with the lists (by source, by target) that any of its readers walks
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
@@ -16,7 +16,7 @@ from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Receiv
 from meander.algebra.printing import path_expression, walk
 from meander.errors import ArgumentError
 from meander.physical.path_operators import PATH_OPERATORS
-from meander.physical.programs import Program, plan_programs
+from meander.physical.programs import JoinProgram, lists_walked, plan_programs
 from meander.physical.streams import StreamRef, StreamSchema, stream_of
 from meander.syntax.query import PathOrder
 from meander.syntax.values import Predicate, Property, ValueType
@@ -90,7 +90,7 @@ class PatternOp:
     inputs: tuple[int, ...]
     ends: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
-    programs: tuple[Program, ...]
+    programs: tuple[JoinProgram, ...]
     predicate: Predicate | None = None
     types: tuple[ValueType, ...] = ()
 
@@ -148,10 +148,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Which lists of an indexed operator are walked."""
+    """Which lists of an indexed operator are walked, by source, by target and by which of its value columns.
+
+    Its tuples have `width` value columns.
+    """
 
     out: bool = False
     into: bool = False
+    values: tuple[int, ...] = ()
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +235,11 @@ class _Builder:
                 self.readers.setdefault(source, []).append(f"#{number}")
         return number
 
-    def index(self, number: int, *, out: bool = False, into: bool = False) -> None:
+    def index(self, number: int, *, out: bool = False, into: bool = False, value: int | None = None) -> None:
         links = self.links.get(number, Links())
-        self.links[number] = Links(links.out or out, links.into or into)
+        values = links.values if value is None else tuple(sorted({*links.values, value}))
+        width = max(0, output_arity(self.operators, number) - 2)
+        self.links[number] = Links(links.out or out, links.into or into, values, width)
 
     def build(self, plan: Plan) -> int:
         if plan not in self.built:
@@ -275,13 +282,13 @@ class _Builder:
         sources = tuple(self.build(source) for source in plan.inputs)
         closures = tuple(isinstance(self.operators[source], PathOp) for source in sources)
         programs = plan_programs(plan.ends, plan.output, closures)
-        for program in programs:
-            for step in program.steps:
-                for atom, side in zip(step.atoms, step.walks, strict=True):
-                    if side == "src":
-                        self.index(sources[atom], out=True)
-                    elif side == "trg":
-                        self.index(sources[atom], into=True)
+        for atom, side in lists_walked(programs):
+            self.index(
+                sources[atom],
+                out=side == "src",
+                into=side == "trg",
+                value=side if isinstance(side, int) else None,
+            )
         for source in sources:
             self.index(source)
         return self.add(
@@ -320,6 +327,22 @@ class _Builder:
         how = "s-path" if (plan.inputs, plan.expr) in self.proving else self.path_operator
         operator = PathOp(sources, dfa.states, tuple(sorted(dfa.accepting)), moves, how, root)
         return operator, tuple(label for _, label in named)
+
+
+def output_arity(operators: Sequence[Operator], number: int) -> int:
+    """How many key columns the tuples of an operator have."""
+    operator = operators[number]
+    match operator:
+        case ScanOp():
+            return 2 + len(operator.values)
+        case FilterOp():
+            return output_arity(operators, operator.inputs[0])
+        case UnionOp():
+            return operator.arity
+        case PatternOp():
+            return len(operator.output)
+        case ReceiveOp() | PathOp():
+            return 2
 
 
 def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = False) -> PhysicalPlan:
