@@ -82,7 +82,7 @@ class ResultStream:
         """The records with names and paths."""
         path = no_paths(batch.ts.size) if self.paths else None
         if self.prover is not None and self.standing is not None:
-            proved = self.prover.prove(batch, vertices.capacity)
+            proved = self.prover.prove(batch, vertices)
             path = self.prover.paths(proved, vertices)
             add = self.standing.add if self.retracts_paths else self.standing.add_last
             add(batch, self.prover.standing_edges(proved), upto)

@@ -1,4 +1,4 @@
-"""PATH over time-respecting paths (`kernels.ascending`): no edge is older than the one before it, or each is newer."""
+"""PATH over time-respecting paths (`kernels.ascending`): edges in order of time, ties included or not."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ class PathAscending(Operator):
         return [column[rows] for column in (log.src, log.trg, log.time, log.exp, log.source)]
 
     def _steps(self, columns: Sequence[Array], roots: Array, again: int) -> Steps:
-        return Steps(*columns, roots, np.array([self.strict, again, self.two_way], np.int64))
+        settings = np.array([self.strict, again, self.two_way], np.int64)
+        return Steps(*[*columns, roots, settings])
 
     def _walk(self, steps: Steps, automaton: Automaton, table: RowTable, instants: InstantTable) -> None:
         """Take steps to the rows of a table, and emit what they extend."""
@@ -209,12 +210,12 @@ class PathAscending(Operator):
         first = np.ones(order.size, np.bool_)
         if order.size > 1:
             first[1:] = np.any([column[1:] != column[:-1] for column in sorted_columns], axis=0)
-        return Retractions(*(column[first] for column in sorted_columns), exp[order][first])
+        return Retractions(*(column[first] for column in (*sorted_columns, exp[order])))
 
     def _find_used(self, now: int) -> None:
         """Find what the roots reach, and over which arrivals."""
         assert self.repairs is not None
-        tables, strict = self.repairs, np.bool_(self.strict)
+        tables, strict = self.repairs, self.strict
         cursor = np.zeros(2, np.int64)
         run_to_end(
             self.store,
@@ -231,9 +232,7 @@ class PathAscending(Operator):
         run_to_end(
             self.store,
             self.cursor,
-            lambda: emit_losses(
-                self.automaton, old, new, tables.repair, self.out.batch, self.cursor, now
-            ),
+            lambda: emit_losses(self.automaton, old, new, tables.repair, self.out.batch, self.cursor, now),
             {FULL_OUTPUT: self.out.grow},
         )
 

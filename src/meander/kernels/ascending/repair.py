@@ -2,15 +2,14 @@
 
 Whoever used the arrival stands in the row of its head. What those roots reach, and the arrivals that they can have
 used, follow from one search by earliest arrival over the log (as for earliest-arrival paths in Wu et al., "Path
-Problems in Temporal Graphs", VLDB 2014), made before the arrival is shortened. These arrivals are then taken again, in
-order of time and for these roots alone, into rows of their own (`instants.walk_steps`), and what differs is emitted.
+Problems in Temporal Graphs", VLDB 2014), made before the arrival is shortened. These arrivals are then taken again,
+in order of time and for these roots alone, into rows of their own (`instants.walk_steps`), and what differs is
+emitted.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-import numpy as np
 
 from meander.kernels.ascending.arrivals import Arrivals
 from meander.kernels.ascending.instants import (
@@ -111,9 +110,7 @@ def reach_bucket(repair: Repair, bucket: int, time: int) -> bool:
         repair.bucket[repair.counts[BUCKETS]] = bucket
         repair.counts[BUCKETS] += 1
     repair.earliest[bucket] = time
-    repair.counts[QUEUED] = push_heap(
-        repair.key, repair.node, repair.counts[QUEUED], np.int64(time), np.int32(bucket)
-    )
+    repair.counts[QUEUED] = push_heap(repair.key, repair.node, repair.counts[QUEUED], time, bucket)
     return True
 
 
@@ -139,9 +136,7 @@ def find_used(log: Arrivals, automaton: Automaton, repair: Repair, strict: bool,
                     if log.source[row] == automaton.out_relation[move] and log.exp[row] > now:
                         head = log.src[row] if inverse else log.trg[row]
                         repair.used[row] = True
-                        if not reach_bucket(
-                            repair, head * states + automaton.out_to[move], log.time[row]
-                        ):
+                        if not reach_bucket(repair, head * states + automaton.out_to[move], log.time[row]):
                             return FULL_SCRATCH
                     row = log.next_in[row] if inverse else log.next_out[row]
         # What was queued meanwhile is not earlier: the first is the same.
