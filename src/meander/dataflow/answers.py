@@ -135,7 +135,14 @@ def take_answers(answers: Answers, chosen: Array) -> Answers:
         exp=answers.exp[chosen],
         op=answers.op[chosen],
         path=path,
+        properties=tuple(
+            column._replace(values=take_values(column.values, chosen)) for column in answers.properties
+        ),
     )
+
+
+def take_values(values: Array | Text, chosen: Array) -> Array | Text:
+    return values.take(chosen) if isinstance(values, Text) else values[chosen]
 
 
 def as_dicts(answers: Answers) -> Iterator[dict[str, Any]]:
