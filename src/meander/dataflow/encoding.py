@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.batch import Batch, take_rows
-from meander.dataflow.edges import Edges
+from meander.dataflow.batch import Batch
+from meander.dataflow.edges import Edges, Text
 from meander.dataflow.labels import LabelIndex
-from meander.dataflow.predicates import EdgeColumns, as_predicate, reads_ends_only, satisfying
+from meander.dataflow.predicates import EdgeColumns, as_predicate, property_of, reads_ends_only, satisfying
 from meander.dataflow.state import Array
-from meander.dataflow.value_columns import float_of, missing_rows, numbers_of, take_column
+from meander.dataflow.value_columns import float_of, missing_rows, numbers_of
 from meander.dataflow.vertices import Vertices
 from meander.kernels.arrivals import ARRIVE, GIVEN, HIGH, LOW, REPLACE_ONLY, WORDS
 from meander.kernels.batch import SRC, TRG
@@ -99,7 +99,6 @@ class StreamEncoder:
         read = [*self.classes, *(selection.of for selection in self.selections)]
         names = list(dict.fromkeys(of.label for of in read if of.label is not None))
         self.labels = LabelIndex(names)
-        self.reads_any = any(of.label is None for of in read)
         self.has_vertices = any(of.vertex for of in read)
         self.positions = {name: position for position, name in enumerate(names)}
         # By position of a label, and whether it is of a vertex; the last row is of labels that nobody reads.
@@ -113,18 +112,18 @@ class StreamEncoder:
         if edges.exp is not None:
             return {self.stream: self._received(edges, edges.exp)}
         label = self.labels.match(edges.label)
-        if not self.reads_any:
-            wanted = label >= 0
-            if not wanted.all():
-                edges, label = edges.take(wanted), label[wanted]
-        if not self.selections and not self.has_vertices and edges.vertex is None:
-            return {self.stream: _batch(edges, self._ends(edges), label)}
-        return self._select(edges, label)
+        if self.selections or self.has_vertices or edges.vertex is not None:
+            return self._select(edges, label)
+        wanted = label >= 0
+        if wanted.all():
+            return {self.stream: _batch(edges, self._ends(edges.src, edges.trg), label)}
+        rows = np.flatnonzero(wanted)
+        ends = self._ends(edges.src.take(rows), edges.trg.take(rows))
+        return {self.stream: _batch_of_rows(edges, rows, ends, label[rows])}
 
     def _received(self, edges: Edges, exp: Array) -> Batch:
         key = np.empty((edges.rows, 2 + len(self.received)), np.int32)
-        self.vertices.intern(edges.src, key[:, SRC])
-        self.vertices.intern(edges.trg, key[:, TRG])
+        key[:, :2] = self._ends(edges.src, edges.trg)
         for position, value in enumerate(self.received, start=2):
             column = (edges.properties or {}).get(value.name)
             assert column is not None or edges.rows == 0
@@ -132,95 +131,99 @@ class StreamEncoder:
                 key[:, position] = self.vertices.intern_column(column, value.type)
         return _batch(edges, key, np.zeros(edges.rows, np.int16))._replace(exp=writable(exp))
 
-    def _ends(self, edges: Edges) -> Array:
-        key = np.empty((edges.rows, 2), np.int32)
-        self.vertices.intern(edges.src, key[:, SRC])
-        self.vertices.intern(edges.trg, key[:, TRG])
+    def _ends(self, src: Text, trg: Text) -> Array:
+        key = np.empty((src.rows, 2), np.int32)
+        self.vertices.intern(src, key[:, SRC])
+        self.vertices.intern(trg, key[:, TRG])
         return key
 
     def _select(self, edges: Edges, label: Array) -> dict[StreamInput, Batch]:
+        """The batches of edges of which each scan chooses some; only the ends of these are interned."""
         vertex = np.zeros(edges.rows, np.bool_) if edges.vertex is None else edges.vertex
         source = self.sources[label, vertex.view(np.int8)]
-        chosen = {}
-        cache: dict[LabelClass, tuple[Array, Edges]] = {}
         wanted = source >= 0
+        chosen = {}
+        rows_of_class: dict[LabelClass, Array | None] = {}
         for selection in self.selections:
-            if selection.of not in cache:
-                of_class = vertex == selection.of.vertex
-                if selection.of.label is not None:
-                    of_class &= label == self.positions[selection.of.label]
-                rows = np.flatnonzero(of_class)
-                cache[selection.of] = rows, edges if rows.size == edges.rows else edges.take(rows)
-            rows, candidates = cache[selection.of]
-            accepted = accepted_rows(selection, candidates)
-            kept = np.flatnonzero(accepted | (candidates.op < 0) | selection.table)
-            chosen[selection] = rows[kept], accepted[kept]
-            wanted[rows[kept]] = True
-        if not wanted.all():
-            edges, source = edges.take(wanted), source[wanted]
-            moved = np.cumsum(wanted) - 1
-            chosen = {selection: (moved[rows], accepted) for selection, (rows, accepted) in chosen.items()}
-        ends = self._ends(edges)
-        batches: dict[StreamInput, Batch] = {
-            selection: self._selected(selection, edges, ends, rows, accepted)
-            for selection, (rows, accepted) in chosen.items()
-        }
+            if selection.of not in rows_of_class:
+                rows_of_class[selection.of] = self._rows_of(selection.of, label, vertex)
+            of_class = rows_of_class[selection.of]
+            accepted = accepted_rows(selection, EdgeColumns(edges, of_class))
+            if not selection.table:
+                op = edges.op if of_class is None else edges.op[of_class]
+                kept = np.flatnonzero(accepted | (op < 0))
+                of_class = kept if of_class is None else of_class[kept]
+                accepted = accepted[kept]
+            rows = np.arange(edges.rows) if of_class is None else of_class
+            wanted[rows] = True
+            chosen[selection] = rows, accepted
+        every = np.flatnonzero(wanted)
+        if every.size == edges.rows:
+            ends = self._ends(edges.src, edges.trg)
+        else:
+            ends = self._ends(edges.src.take(every), edges.trg.take(every))
+            positions = np.cumsum(wanted) - 1
+        batches: dict[StreamInput, Batch] = {}
+        for selection, (rows, accepted) in chosen.items():
+            of_selection = ends[rows if every.size == edges.rows else positions[rows]]
+            batches[selection] = self._selected(selection, edges, rows, accepted, of_selection)
         if self.classes:
-            shared = _batch(edges, ends, source)
-            batches[self.stream] = shared if (source >= 0).all() else take_rows(shared, source >= 0)
+            shared = np.flatnonzero(source >= 0)
+            key = ends[shared if every.size == edges.rows else positions[shared]]
+            batches[self.stream] = _batch_of_rows(edges, shared, key, source[shared])
         return batches
 
+    def _rows_of(self, of: LabelClass, label: Array, vertex: Array) -> Array | None:
+        """The rows of a class; None for all rows."""
+        of_class = vertex == of.vertex
+        if of.label is not None:
+            of_class &= label == self.positions[of.label]
+        return None if of_class.all() else np.flatnonzero(of_class)
+
     def _selected(
-        self, selection: Selection, edges: Edges, ends: Array, rows: Array, accepted: Array
+        self, selection: Selection, edges: Edges, rows: Array, accepted: Array, ends: Array
     ) -> Batch:
-        """The batch of a selection: some rows of the edges, and which of these satisfy its predicate."""
-        if rows.size < edges.rows:
-            edges, ends = edges.take(rows), ends[rows]
-        arriving = accepted & (edges.op > 0)
-        key = np.zeros((edges.rows, selection.width), np.int32)
+        """The batch of a selection: some rows of the edges, those of them that satisfy its predicate, and the numbers
+        of their ends."""
+        batch = _batch_of_rows(edges, rows, ends, np.empty(0, np.int16))
+        arriving = accepted & (batch.op > 0)
+        source = np.where(arriving | (batch.op < 0), ARRIVE, REPLACE_ONLY).astype(np.int16)
+        if selection.width == 2:
+            return batch._replace(source=source)
+        key = np.zeros((rows.size, selection.width), np.int32)
         key[:, :2] = ends
         for position, value in enumerate(selection.values, start=2):
-            self._intern_values(edges, value, arriving, key[:, position])
+            if value.name == TIME_PROPERTY:
+                key[:, position] = self.vertices.intern_times(batch.ts)
+            elif arriving.any():
+                chosen = slice(None) if arriving.all() else arriving
+                column = property_of(edges, value.name, _all_or(edges, rows[chosen]))
+                assert column is not None
+                key[chosen, position] = self.vertices.intern_column(column, value.type)
         words = key[:, selection.arity :]
         if selection.of.label is None:
             words[:, GIVEN] = 1
-            self.vertices.intern(edges.label, words[:, LOW])
+            self.vertices.intern(edges.label.take(rows), words[:, LOW])
         for position, value in enumerate(selection.named):
-            begin = selection.label_words + WORDS * position
-            self._write_words(edges, value, words[:, begin : begin + WORDS])
-        return _batch(edges, key, np.where(arriving | (edges.op < 0), ARRIVE, REPLACE_ONLY).astype(np.int16))
+            named = property_of(edges, value.name, _all_or(edges, rows))
+            if named is not None:
+                begin = selection.label_words + WORDS * position
+                self._write_words(named, value.type, words[:, begin : begin + WORDS])
+        return batch._replace(key=key, source=source)
 
-    def _intern_values(self, edges: Edges, value: Property, chosen: Array, out: Array) -> None:
-        """The numbers of a value in the chosen rows, none of which lacks it."""
-        every = bool(chosen.all())
-        if value.name == TIME_PROPERTY:
-            out[...] = self.vertices.intern_times(edges.ts)
-            return
-        column = (edges.properties or {}).get(value.name)
-        if column is None:
-            return
-        if every:
-            out[...] = self.vertices.intern_column(column, value.type)
-        else:
-            out[chosen] = self.vertices.intern_column(take_column(column, chosen), value.type)
-
-    def _write_words(self, edges: Edges, value: Property, out: Array) -> None:
+    def _write_words(self, column: pa.Array, kind: ValueType | None, out: Array) -> None:
         """What identifies a property in each row: whether it is there, and its bits or the number of its string."""
-        column = (edges.properties or {}).get(value.name)
-        if column is None:
-            return
         nulls = missing_rows(column)
-        there = np.ones(edges.rows, np.bool_) if nulls is None else ~nulls
-        out[:, GIVEN] = there
+        there = slice(None) if nulls is None else ~nulls
+        out[there, GIVEN] = 1
         if is_text(column):
-            given = column if nulls is None else take_column(column, there)
-            out[there, LOW] = self.vertices.intern_column(given, value.type)
+            given = column if nulls is None else column.drop_null()
+            out[there, LOW] = self.vertices.intern_column(given, kind)
             return
-        if value.type is ValueType.FLOAT or pa.types.is_floating(column.type):
+        if kind is ValueType.FLOAT or pa.types.is_floating(column.type):
             bits = (float_of(column) + 0.0).view(np.int64)
         else:
-            bits = numbers_of(column).astype(np.int64)
-        # A column of 64 bits may be a view of what was read, in which rows are not adjacent.
+            bits = numbers_of(column).astype(np.int64, copy=False)
         out[:, LOW : HIGH + 1] = np.ascontiguousarray(bits).view(np.int32).reshape(-1, 2)
 
 
@@ -230,10 +233,9 @@ def is_text(column: pa.Array) -> bool:
     return any(is_kind(column.type) for is_kind in kinds)
 
 
-def accepted_rows(selection: Selection, edges: Edges) -> Array:
+def accepted_rows(selection: Selection, columns: EdgeColumns) -> Array:
     """The edges that satisfy the predicate of a selection and have all of its values."""
-    columns = EdgeColumns(edges)
-    accepted = np.ones(edges.rows, np.bool_)
+    accepted = np.ones(columns.rows, np.bool_)
     if selection.predicate is not None:
         accepted = satisfying(selection.predicate, columns)
     for value in selection.values:
@@ -258,6 +260,18 @@ def arrival_names(selection: Selection, key: Array) -> Array:
 def _batch(edges: Edges, key: Array, source: Array) -> Batch:
     ts = writable(edges.ts)
     return Batch(key, ts, ts, writable(edges.op), source)
+
+
+def _batch_of_rows(edges: Edges, rows: Array, key: Array, source: Array) -> Batch:
+    if rows.size == edges.rows:
+        return _batch(edges, key, source)
+    ts = edges.ts[rows]
+    return Batch(key, ts, ts, edges.op[rows], source)
+
+
+def _all_or(edges: Edges, rows: Array) -> Array | None:
+    """Some rows of the edges, or None for all of them."""
+    return None if rows.size == edges.rows else rows
 
 
 def writable(column: Array) -> Array:

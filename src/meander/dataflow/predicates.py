@@ -110,19 +110,20 @@ class Columns(Protocol):
 
 
 class EdgeColumns:
-    """Edges as they were read."""
+    """Edges as they were read: all of them, or the `chosen` rows; what a predicate does not read is not copied."""
 
-    def __init__(self, edges: Edges) -> None:
+    def __init__(self, edges: Edges, chosen: Array | None = None) -> None:
         self.edges = edges
-        self.rows = edges.rows
+        self.chosen = chosen
+        self.rows = edges.rows if chosen is None else int(chosen.size)
 
     def column(self, ref: Ref) -> Numbers | Names:
         if ref.name in (SRC, TRG):
             text: Text = getattr(self.edges, str(ref.name))
-            return Names(lambda: text)
+            return Names(lambda: text if self.chosen is None else text.take(self.chosen))
         if ref.name == TIME_PROPERTY:
-            return Numbers(self.edges.ts)
-        column = (self.edges.properties or {}).get(str(ref.name))
+            return Numbers(self.edges.ts if self.chosen is None else self.edges.ts[self.chosen])
+        column = property_of(self.edges, str(ref.name), self.chosen)
         if column is None:
             missing = np.ones(self.rows, np.bool_)
             if ref.type in NAMES:
@@ -139,6 +140,12 @@ class EdgeColumns:
 
     def constant(self, const: Const) -> Spellings:
         return Spellings(as_text(spellings(const)))
+
+
+def property_of(edges: Edges, name: str, chosen: Array | None) -> pa.Array | None:
+    """A property of the edges, or of the chosen rows; None if none of them has it."""
+    column = (edges.properties or {}).get(name)
+    return column if column is None or chosen is None else column.take(pa.array(chosen))
 
 
 class BatchColumns:

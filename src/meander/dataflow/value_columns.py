@@ -28,11 +28,6 @@ def missing_rows(column: pa.Array) -> Array | None:
     return mask
 
 
-def take_column(column: pa.Array, mask: Array) -> pa.Array:
-    """The rows of a column that a mask selects."""
-    return column.filter(pa.array(mask))
-
-
 def numbers_of(column: pa.Array) -> Array:
     """An int64, float64 or bool column as an array; a null is 0."""
     if column.null_count:

@@ -80,5 +80,6 @@ def name_rows(batch: Batch, names: Names, none: int, out: NamedRows) -> None:
     for i in range(batch.ts.size):
         row = unsigned(i)
         out.ts[row] = batch.ts[row]
-        out.exp[row] = none if batch.op[row] < 0 or batch.exp[row] >= FOREVER else batch.exp[row]
+        # Without `or` the loop has no branch, and is vectorized.
+        out.exp[row] = none if (batch.op[row] < 0) | (batch.exp[row] >= FOREVER) else batch.exp[row]
         out.op[row] = batch.op[row]
