@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meander.dataflow.answers import ARROW_TYPES
 from meander.dataflow.batch import Batch
 from meander.dataflow.edges import Edges, as_text
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.operators.filter import BatchPredicate
 from meander.dataflow.predicates import EdgeColumns, satisfying
 from meander.dataflow.state import Store
-from meander.dataflow.value_columns import ARROW_TYPES
 from meander.dataflow.vertices import Vertices
 from meander.syntax.values import (
     And,

@@ -5,19 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.answers import ValueColumn, as_column
+from meander.dataflow.answers import ARROW_TYPES, ValueColumn, as_column
 from meander.dataflow.edges import BOOL, FLOAT, Text, as_text, frozen, integer_text
 from meander.dataflow.state import Array
-from meander.syntax.values import ValueType
-
-ARROW_TYPES = {
-    ValueType.INT: pa.int64(),
-    ValueType.TIME: pa.int64(),
-    ValueType.FLOAT: pa.float64(),
-    ValueType.BOOL: pa.bool_(),
-    ValueType.STRING: pa.large_string(),
-}
-"""The Arrow type of a column of values."""
 
 
 def missing_rows(column: pa.Array) -> Array | None:
