@@ -163,6 +163,8 @@ class Edges(NamedTuple):
             line=None if self.line is None else self.line.take(chosen),
             exp=None if self.exp is None else self.exp[chosen],
             origin=None if self.origin is None else self.origin.take(chosen),
+            properties=None if self.properties is None else take_columns(self.properties, chosen),
+            vertex=None if self.vertex is None else self.vertex[chosen],
         )
 
     def without_origin(self) -> Edges:
@@ -243,6 +245,34 @@ def concat_texts(parts: Sequence[Text]) -> Text:
     return Text(frozen(np.concatenate([data for data, _ in packed])), start, end, kind)
 
 
+def take_columns(columns: Mapping[str, pa.Array], chosen: Any) -> dict[str, pa.Array]:
+    """The rows of some columns that an index array, a mask or a slice selects; a slice copies nothing."""
+    if isinstance(chosen, slice):
+        if chosen.step in (None, 1):
+            rows = len(next(iter(columns.values()))) if columns else 0
+            begin, end, _ = chosen.indices(rows)
+            return {name: column.slice(begin, max(0, end - begin)) for name, column in columns.items()}
+        chosen = np.arange(len(next(iter(columns.values()))) if columns else 0)[chosen]
+    positions = pa.array(np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen)
+    return {name: column.take(positions) for name, column in columns.items()}
+
+
+def concat_columns(parts: Sequence[tuple[Mapping[str, pa.Array], int]]) -> dict[str, pa.Array]:
+    """The columns of several parts, each with its number of rows; one that a part lacks has nulls there."""
+    types: dict[str, pa.DataType] = {}
+    for columns, _ in parts:
+        for name, column in columns.items():
+            # The dictionaries of two parts may differ.
+            plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+            types.setdefault(name, plain)
+    return {
+        name: pa.concat_arrays(
+            [columns[name].cast(kind) if name in columns else pa.nulls(rows, kind) for columns, rows in parts]
+        )
+        for name, kind in types.items()
+    }
+
+
 def concat_edges(parts: Sequence[Edges]) -> Edges:
     """The edges of all parts, in order; `line` and `exp` are there if all parts have them, `origin` is not."""
     if len(parts) == 1:
@@ -251,6 +281,8 @@ def concat_edges(parts: Sequence[Edges]) -> Edges:
         return empty_edges()
     lines = [part.line for part in parts if part.line is not None]
     expiries = [part.exp for part in parts if part.exp is not None]
+    properties = [(part.properties or {}, part.rows) for part in parts]
+    vertex = [part.vertex if part.vertex is not None else np.zeros(part.rows, np.bool_) for part in parts]
     return Edges(
         src=concat_texts([part.src for part in parts]),
         label=concat_texts([part.label for part in parts]),
@@ -259,6 +291,8 @@ def concat_edges(parts: Sequence[Edges]) -> Edges:
         op=np.concatenate([part.op for part in parts]),
         line=concat_texts(lines) if len(lines) == len(parts) else None,
         exp=np.concatenate(expiries) if len(expiries) == len(parts) else None,
+        properties=concat_columns(properties) if any(part.properties for part in parts) else None,
+        vertex=np.concatenate(vertex) if any(part.vertex is not None for part in parts) else None,
     )
 
 

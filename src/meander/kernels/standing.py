@@ -40,7 +40,7 @@ NO_VALUE = -1  # of an edge in a relation without value columns
 
 
 class Standing(NamedTuple):
-    key: Array  # by record: source and target
+    key: Array  # by record: source, target, and the values of the answer
     exp: Array  # 0 for a retracted record
     older: Array  # the record before it of the same answer, or -1
     begin: Array  # by record, with one more for the end: its edges
@@ -121,8 +121,8 @@ def add_records(
             add_edge(standing, EMPTY_PATH, batch.key[i, SRC], batch.key[i, TRG], NO_VALUE)
         record = standing.counts[RECORDS]
         standing.counts[RECORDS] = record + 1
-        standing.key[record, SRC] = batch.key[i, SRC]
-        standing.key[record, TRG] = batch.key[i, TRG]
+        for column in range(standing.key.shape[1]):
+            standing.key[record, column] = batch.key[i, column]
         standing.exp[record] = batch.exp[i]
         standing.begin[record + 1] = standing.counts[EDGES]
         link_record(standing, record)
@@ -161,8 +161,8 @@ def is_broken(
 
 @kernel
 def emit_retraction(out: Batch, row: int, key: Array, time: int, exp: int) -> None:
-    out.key[row, SRC] = key[SRC]
-    out.key[row, TRG] = key[TRG]
+    for column in range(key.size):
+        out.key[row, column] = key[column]
     out.ts[row] = time
     out.exp[row] = exp
     out.op[row] = -1
@@ -259,8 +259,8 @@ def pack_records(standing: Standing, horizon: int) -> None:
             standing.edge_relation[edges] = standing.edge_relation[edge]
             standing.edge_key[edges] = standing.edge_key[edge]
             edges += 1
-        standing.key[kept, SRC] = standing.key[record, SRC]
-        standing.key[kept, TRG] = standing.key[record, TRG]
+        for column in range(standing.key.shape[1]):
+            standing.key[kept, column] = standing.key[record, column]
         standing.exp[kept] = standing.exp[record]
         standing.begin[kept + 1] = edges
         kept += 1

@@ -54,9 +54,10 @@ class ScanOp:
 
 @dataclass(frozen=True, slots=True)
 class ReceiveOp:
-    """RECEIVE: the tuples that another stage has derived, each with its interval."""
+    """RECEIVE: the tuples that another stage has derived, each with its interval; `values` as for `ScanOp`."""
 
     source: StreamRef
+    values: tuple[Property, ...] = ()
 
     @property
     def stream(self) -> str:
