@@ -6,21 +6,21 @@ for answer in meander.run(text, [("ann", "follows", "bob", 1), …], paths=True)
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Unpack
-
-import pyarrow as pa
 
 from meander.algebra.printing import notation
 from meander.dataflow.answers import as_dicts
 from meander.dataflow.edges import Reject
 from meander.dataflow.ingest import Jump
+from meander.dataflow.layout import StreamLayout, check_mappings, stream_layouts
 from meander.dataflow.runner import run_local
 from meander.dataflow.sinks.writer import open_rejects
-from meander.dataflow.sources.reader import is_live, open_source
-from meander.dataflow.tabular import Chunk, from_table, from_tuples
-from meander.dataflow.tally import jump_message
+from meander.dataflow.sources.objects import source_of
+from meander.dataflow.sources.source import ReadOptions
+from meander.dataflow.tabular import Chunk
+from meander.dataflow.tally import Tally, jump_message
 from meander.engine import compile_query, open_dataflow, physical_plan
 from meander.errors import ArgumentError
 from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, OptionValues, RunOptions
@@ -29,23 +29,28 @@ if TYPE_CHECKING:
     from meander.dataflow.dataflow import Dataflow
 
 Edges = Any
-"""Tuples, a pyarrow Table, or the path of a file or folder."""
+"""Tuples or mappings, a table of pyarrow, pandas or polars, or the path of a file or folder."""
 
 
 def run(
     query: str,
     edges: Edges | Mapping[str, Edges],
     *,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    labels: Mapping[str, str] | None = None,
     rejects: list[dict[str, str]] | str | PathLike[str] | None = None,
     **options: Unpack[OptionValues],
 ) -> Iterator[dict[str, Any]]:
     """Answer a Datalog or G-CORE query over edges, in this process, without Spark.
 
-    `edges` is an iterable of (src, label, trg, ts[, op]) tuples, a pyarrow Table with those columns, or the path
-    of a file or folder; for a query of several streams, a mapping from stream names to such. The answers are
-    dicts with the fields of an answer record, in order of time. `rejects` receives the edges that could not be
-    used: a list of dicts, or the path of a .jsonl file. A time that is suspiciously far ahead of those before it is a
-    `UserWarning`, unless `max_jump` decides what is too far.
+    `edges` is an iterable of (src, label, trg, ts[, op]) tuples, or of mappings with these keys and properties; a
+    table of pyarrow, pandas or polars with these columns; or the path of a file or folder; for a query of several
+    streams, a mapping from stream names to such. `columns` has by stream the columns of fields and properties under
+    other names, `{"bank": {"src": "account_from"}}`, and `labels` the label of all rows, `{"bank": "transfer"}`.
+
+    The answers are dicts with the fields of an answer record, in order of time. `rejects` receives the edges that
+    could not be used: a list of dicts, or the path of a .jsonl file. A time that is suspiciously far ahead of those
+    before it is a `UserWarning`, unless `max_jump` decides what is too far; so is a property that no edge has had.
 
     Options have the names of the command's: `paths`, `mode`, `lateness`, `max_jump`, `time_unit`, `plan`,
     `path_operator`, `batch_rows`, `memory`, `demand`, `threads`. The query is checked at once, not with the first
@@ -59,11 +64,15 @@ def run(
     plan = physical_plan([compiled], chosen)
     dataflow = open_dataflow(plan, chosen)
     given = _by_stream(edges, compiled.streams, plan.streams)
-    sources = {name: _source(source, name, chosen) for name, source in given.items()}
-    live = not all(
-        isinstance(source, str | PathLike) and not is_live(fspath(source)) for source in given.values()
-    )
-    return _answers(dataflow, sources, chosen, live, rejects)
+    check_mappings(columns, labels, compiled.streams)
+    layouts = stream_layouts(plan.schemas, given, time_unit=chosen.time_unit, columns=columns, labels=labels)
+    opened = {name: source_of(source, name) for name, source in given.items()}
+    for name, source in opened.items():
+        source.check(layouts[name])
+    live = any(source.is_live() for source in opened.values())
+    batch_rows = chosen.batch_rows or LOCAL_BATCH_ROWS
+    sources = {name: source.chunks(ReadOptions(layouts[name], batch_rows)) for name, source in opened.items()}
+    return _answers(dataflow, sources, layouts, chosen, live, rejects)
 
 
 def plans(query: str, *, time_unit: str = DEFAULTS.time_unit) -> list[str]:
@@ -75,6 +84,7 @@ def plans(query: str, *, time_unit: str = DEFAULTS.time_unit) -> list[str]:
 def _answers(
     dataflow: Dataflow,
     sources: Mapping[str, Iterator[Chunk]],
+    layouts: Mapping[str, StreamLayout],
     options: RunOptions,
     live: bool,
     rejects: list[dict[str, str]] | str | PathLike[str] | None,
@@ -90,10 +100,12 @@ def _answers(
     def warn(jump: Jump) -> None:
         warnings.warn(jump_message(jump, options.time_unit), stacklevel=2)
 
+    tally = Tally()
+    tally.read_properties(layouts)
     try:
         for _, answers in run_local(
             dataflow,
-            sources,
+            {name: tally.counting(name, chunks) for name, chunks in sources.items()},
             lateness=options.lateness,
             max_jump=options.max_jump,
             live=live,
@@ -101,6 +113,8 @@ def _answers(
             warn=warn,
         ):
             yield from as_dicts(answers)
+        for unseen in tally.properties_unseen:
+            warnings.warn(unseen, stacklevel=2)
     finally:
         if sink is not None:
             sink.close()
@@ -125,17 +139,3 @@ def _by_stream(
         )
         raise ArgumentError(wrong, hint=f"the query reads the streams {', '.join(names)}")
     return {name: edges[name] for name in names if name in edges}
-
-
-def _source(edges: Edges, name: str, options: RunOptions) -> Iterator[Chunk]:
-    batch_rows = options.batch_rows or LOCAL_BATCH_ROWS
-    if isinstance(edges, str | PathLike):
-        return open_source(fspath(edges), stream=name, batch_rows=batch_rows, time_unit=options.time_unit)
-    if isinstance(edges, pa.Table):
-        return from_table(edges, stream=name, batch_rows=batch_rows, time_unit=options.time_unit)
-    if not isinstance(edges, Iterable):
-        raise ArgumentError(
-            f"the edges of stream {name} are {edges!r}",
-            hint="give tuples (src, label, trg, ts), a pyarrow Table, or the path of a file or folder",
-        )
-    return from_tuples(edges, stream=name, batch_rows=batch_rows)

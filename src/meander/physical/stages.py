@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from meander.algebra.nodes import Plan, Receive, Side
 from meander.physical.plan import Operator, PhysicalPlan, QueryPlan, ReceiveOp, ScanOp, build
 from meander.physical.shares import Shares, nameless, scans
-from meander.physical.streams import SIDES
+from meander.physical.streams import SIDES, StreamSchema, merge_schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,15 @@ class StagedPlan:
         """The streams that come from outside."""
         sources = (scan.source for stage in self.stages for scan in stream_operators(stage.plan.operators))
         return tuple(dict.fromkeys(source.name for source in sources if not source.derived))
+
+    @property
+    def schemas(self) -> dict[str, StreamSchema]:
+        """What the stages together read of each stream."""
+        schemas: dict[str, StreamSchema] = {}
+        for stage in self.stages:
+            for name, schema in stage.plan.schemas.items():
+                schemas[name] = merge_schemas(schemas.get(name, schema), schema)
+        return schemas
 
 
 def stream_operators(operators: Iterable[Operator]) -> list[ScanOp | ReceiveOp]:

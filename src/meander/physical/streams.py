@@ -44,6 +44,12 @@ class StreamSchema:
 PLAIN = StreamSchema()
 
 
+def merge_schemas(first: StreamSchema, second: StreamSchema) -> StreamSchema:
+    """What two readers of a stream read of it together."""
+    known = dict.fromkeys((*first.properties, *second.properties))
+    return StreamSchema(tuple(sorted(known)), first.vertices or second.vertices, first.table or second.table)
+
+
 def stream_of(node: WScan | Receive) -> StreamRef:
     """The stream that a plan node reads."""
     return StreamRef(node.stream, node.side, isinstance(node, Receive))
