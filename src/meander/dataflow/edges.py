@@ -34,7 +34,7 @@ class Reason:
     """Why an edge cannot be used; the words in the rejects output."""
 
     MISSING = "missing field"
-    NOT_INTEGER = "not an integer time"
+    BAD_TIME = "bad time"
     NEGATIVE = "negative time"
     OUT_OF_RANGE = "time out of range"
     BAD_OP = "bad op"
@@ -45,10 +45,15 @@ class Reason:
     TOO_LATE = "too late"
     JUMPS_AHEAD = "time jumps ahead"
 
+    @staticmethod
+    def bad_value(name: str) -> str:
+        """A property has a value that is not of its type."""
+        return f"bad value of {name}"
+
 
 VERDICTS: dict[int, str] = {
     parsing.MISSING: Reason.MISSING,
-    parsing.NOT_INTEGER: Reason.NOT_INTEGER,
+    parsing.BAD_TIME: Reason.BAD_TIME,
     parsing.NEGATIVE: Reason.NEGATIVE,
     parsing.OUT_OF_RANGE: Reason.OUT_OF_RANGE,
     parsing.BAD_OP: Reason.BAD_OP,
@@ -221,6 +226,12 @@ def nameless(rows: int) -> Text:
     return Text(frozen(np.empty(0, np.uint8)), offsets, offsets, np.zeros(rows, np.int8))
 
 
+def constant_text(name: str, rows: int) -> Text:
+    """One and the same name in every row."""
+    once = as_text([name])
+    return Text(once.data, *(np.repeat(column, rows) for column in once[1:]))
+
+
 def empty_edges() -> Edges:
     name = empty_text()
     return Edges(src=name, label=name, trg=name, ts=np.empty(0, np.int64), op=np.empty(0, np.int8))
@@ -274,7 +285,10 @@ def concat_columns(parts: Sequence[tuple[Mapping[str, pa.Array], int]]) -> dict[
 
 
 def concat_edges(parts: Sequence[Edges]) -> Edges:
-    """The edges of all parts, in order; `line` and `exp` are there if all parts have them, `origin` is not."""
+    """The edges of all parts, in order; `line` and `exp` are there if all parts have them, `origin` is not.
+
+    A part without a property that others have has no values of it.
+    """
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -331,6 +345,8 @@ def edge_line(edges: Edges, row: int) -> str:
         return shown(line.data[line.start[row] : line.end[row]].tobytes())
     edge = edges.take(slice(row, row + 1))
     fields = [str(name.values()[0]) for name in (edge.src, edge.label, edge.trg)]
+    if edge.vertex is not None and edge.vertex[0]:
+        fields[2] = ""
     fields.append(str(int(edges.ts[row])))
     if edges.op[row] < 0:
         fields.append("-")
