@@ -70,7 +70,7 @@ def test_a_record_when_an_answer_starts_and_one_when_it_stops(batches: list[list
     records += listed(tracker.process(as_rows([]), END))
     assert [ts for _, ts, _ in records] == sorted(ts for _, ts, _ in records)
     for key, course in holding(rows, time + 10).items():
-        assert [(ts, op) for one, ts, op in records if one == key] == changes_of(course)
+        assert [(ts, op) for pair, ts, op in records if pair == key] == changes_of(course)
 
 
 def listed(rows: Batch) -> list[tuple[int, int, int]]:
