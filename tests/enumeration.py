@@ -1,5 +1,5 @@
-"""A second oracle, more naive than the first: every instant by itself, every binding of variables to whatever there is,
-and every walk along edges, matched against the expression by its derivatives (Brzozowski, 1964).
+"""A second oracle, more naive than the first: every instant by itself, every binding of variables to whatever there
+is, and every walk along edges, matched against the expression by its derivatives (Brzozowski, 1964).
 
 It shares the model of queries with `tests/oracle.py` and the reading of a row, and nothing else: not when an edge is
 valid, nor how predicates, joins and paths are decided.
@@ -196,8 +196,8 @@ class Instant:
             )
 
     def walks(self, expr: Expr, order: str) -> set[tuple[Any, Any]]:
-        """The ends of all walks that spell a word of the expression, in the order of time if it has one: a search over
-        (vertex, what is left of the expression, time of the last edge)."""
+        """The ends of all walks that spell a word of the expression, in the order of time if it has one: a search
+        over (vertex, what is left of the expression, time of the last edge)."""
         facts = [(step, fact) for step in steps(expr) for fact in self.of(step)]
         starts = {end for _, fact in facts for end in (fact.src, fact.trg)}
         found = set()
@@ -236,8 +236,7 @@ def cells(edge: Edge, types: Mapping[str, str]) -> dict[str, Any]:
         if kind == "FLOAT" and value is not None:
             value = None if value != value else float(value) or 0.0
         elif kind == "TIME" and isinstance(value, str):
-            assert value.startswith("1970-01-01T00:00:") and value.endswith("Z")
-            value = int(value[17:-1])
+            value = int(value.removeprefix("1970-01-01T00:00:").removesuffix("Z"))
         found[name] = value
     return found
 

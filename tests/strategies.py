@@ -555,6 +555,12 @@ def queries(draw: st.DrawFn, vertices: Sequence[Vertex] = VERTICES[0]) -> Query:
 
 
 @st.composite
+def property_queries(draw: st.DrawFn, vertices: Sequence[Vertex] = VERTICES[0]) -> Query:
+    """Queries that read values, vertex tuples, tables and times."""
+    return draw_query(draw, vertices, properties=True)
+
+
+@st.composite
 def streams_asked(draw: st.DrawFn) -> tuple[Stream, ...]:
     return draw_streams(draw)
 
