@@ -47,8 +47,10 @@ from querytext import (
     Value,
     Var,
     Vertex,
+    names_in,
     query_text,
     steps,
+    type_of,
 )
 
 LABELS = ("a", "b", "c")
@@ -539,14 +541,47 @@ def draw_dresser(
 
 
 def draw_declarations(draw: st.DrawFn, query: Query) -> Query:
-    """The query with its streams declaring the properties that it names, and no others."""
+    """The query with its streams declaring the properties that it names, and no others; or none of them, where all
+    follow from the literals that they are compared with."""
     streams = []
     for stream in query.streams:
-        named = query.named(stream.name)
-        streams.append(
-            replace(stream, properties=tuple(each for each in stream.properties if each[0] in named))
-        )
+        named = tuple(each for each in stream.properties if each[0] in query.named(stream.name))
+        decided = all(is_decided(query, stream.name, *each) for each in named)
+        streams.append(replace(stream, properties=() if decided and once_in(draw, 2) else named))
     return replace(query, streams=tuple(streams))
+
+
+def is_decided(query: Query, stream: str, name: str, kind: str) -> bool:
+    """Whether a property would have this type undeclared, as all it is compared with are literals."""
+    for atom in query.atoms():
+        for step in steps(atom.expr):
+            if step.stream == stream:
+                bound = any(isinstance(value, Var) for named, value in atom.values if named == name)
+                if bound or not all(is_literal_beside(name, part) for part in compared(step.predicate)):
+                    return False
+    return {type_of(literal) for literal in query.literals_beside(stream, name)} == {kind}
+
+
+def compared(predicate: Predicate | None) -> Iterator[Compare | Among]:
+    """The comparisons of a predicate."""
+    match predicate:
+        case Compare() | Among():
+            yield predicate
+        case Not(part):
+            yield from compared(part)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from compared(part)
+
+
+def is_literal_beside(name: str, comparison: Compare | Among) -> bool:
+    """Whether a comparison, if it names the property, is with literals alone."""
+    match comparison:
+        case Among():
+            return True
+        case Compare(_, left, right):
+            beside = left == Var(name) and not isinstance(right, Var | Math)
+            return beside or name not in names_in(comparison)
 
 
 @st.composite
