@@ -23,7 +23,7 @@ from meander.dataflow.operators.path_auto import CostModel, PathAuto
 from meander.dataflow.pipeline import Pipeline
 from meander.dataflow.reclaiming import VertexReclaimer
 from meander.dataflow.state import FIRST_CAPACITY
-from oracle import Edge
+from oracle import FIELDS, Edge
 from querytext import (
     Alt,
     Among,
@@ -694,6 +694,14 @@ def draw_rows(
 
 
 MISSING = object()
+
+
+def changed(edge: Edge, **fields: Any) -> Edge:
+    """The row with some of its fields replaced."""
+    if isinstance(edge, Mapping):
+        return {**edge, **fields}
+    row = dict(zip(FIELDS, edge, strict=False)) | fields
+    return tuple(row[name] for name in FIELDS if name in row)
 
 
 @st.composite
