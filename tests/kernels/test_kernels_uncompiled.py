@@ -23,6 +23,7 @@ SELECTION = (
     "kernels/test_closure_operator.py::test_extensions_within_a_slide_are_one_record",
     "dataflow/test_engine_examples.py",
     "dataflow/test_sources.py",
+    "test_run_result.py::test_values_are_an_object_in_json_and_a_struct_in_arrow",
     "laws/test_law_demand.py",
     "laws/test_law_local.py::test_a_named_case_holds_with_the_smallest_tables",
     "spark/test_spark_recovery_law.py::test_a_named_case_holds_as_it_was_found",
