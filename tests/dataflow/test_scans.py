@@ -15,7 +15,7 @@ from meander.dataflow.answers import NO_EXPIRY, Answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY, Edges, Text, as_text, concat_edges
 from meander.dataflow.reclaiming import VertexReclaimer
-from meander.dataflow.value_columns import value_array
+from meander.dataflow.value_names import value_array
 from meander.physical.plan import PhysicalPlan, ReceiveOp, Result, ScanOp
 from meander.physical.streams import StreamRef
 from meander.syntax.values import And, Comparison, Const, Not, Predicate, Property, Ref, ValueType, refs

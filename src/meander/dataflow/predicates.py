@@ -21,7 +21,7 @@ from meander.dataflow.batch import Batch
 from meander.dataflow.edges import Edges, Text, as_text, nameless
 from meander.dataflow.labels import LabelIndex
 from meander.dataflow.state import Array
-from meander.dataflow.value_columns import float_of, missing_rows, numbers_of, text_of
+from meander.dataflow.value_names import float_of, missing_rows, numbers_of, text_of
 from meander.dataflow.vertices import Vertices
 from meander.kernels.batch import SRC as SRC_COLUMN
 from meander.kernels.batch import TRG as TRG_COLUMN
