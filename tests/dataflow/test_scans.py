@@ -93,7 +93,7 @@ def tuples_at(scan: ScanOp, rows: Sequence[Row], time: int) -> set[tuple[Any, ..
     found = set()
     for row, exp in valid:
         values = [getattr(row, value.name) for value in scan.values]
-        if exp > time and None not in values and decide(cast(Any, scan.condition), row):
+        if exp > time and None not in values and decide(scan.predicate, row):
             typed = [
                 float(value) if wanted.type is FLOAT else value
                 for value, wanted in zip(values, scan.values, strict=True)
@@ -205,9 +205,7 @@ def scan_of(
     named: tuple[Property, ...] = (AMOUNT, KIND),
     **options: Any,
 ) -> ScanOp:
-    return ScanOp(
-        StreamRef(STREAM), cast(Any, label), WINDOW, SLIDE, cast(Any, predicate), values, named, **options
-    )
+    return ScanOp(StreamRef(STREAM), label, WINDOW, SLIDE, predicate, values, named, **options)
 
 
 @st.composite

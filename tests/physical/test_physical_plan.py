@@ -8,7 +8,7 @@ from engine_runs import plan_query
 from meander.errors import ArgumentError
 from meander.physical.plan import PathOp, PatternOp, PhysicalPlan, ScanOp, build
 from meander.physical.printing import describe, shared_by_queries
-from meander.physical.programs import JoinProgram, JoinStep, plan_programs
+from meander.physical.programs import JoinProgram, JoinStep, Walk, plan_programs
 
 WINDOW = "STREAM s WINDOW 24h SLIDE 1h\n"
 
@@ -96,21 +96,21 @@ def test_a_plan_that_is_not_there_is_refused() -> None:
 def test_a_program_binds_first_what_most_atoms_reach() -> None:
     """a(x, m), b(m, y), c(x, y): whichever atom a tuple is for, the third variable is bound through both others."""
     programs = plan_programs(((0, 1), (1, 2), (0, 2)), (0, 2), (False, False, False))
-    assert programs[0] == JoinProgram((), (JoinStep((1, 2), ("src", "src")),))
-    assert programs[1] == JoinProgram((), (JoinStep((0, 2), ("trg", "trg")),))
-    assert programs[2] == JoinProgram((), (JoinStep((0, 1), ("src", "trg")),))
+    assert programs[0] == JoinProgram((), (JoinStep((Walk(1, "src"), Walk(2, "src")), (2,), (1, 2)),))
+    assert programs[1] == JoinProgram((), (JoinStep((Walk(0, "trg"), Walk(2, "trg")), (0,), (0, 2)),))
+    assert programs[2] == JoinProgram((), (JoinStep((Walk(0, "src"), Walk(1, "trg")), (1,), (0, 1)),))
     # The last one starts from an answer: c is bound from the start.
-    assert programs[3] == JoinProgram((2,), (JoinStep((0, 1), ("src", "trg")),))
+    assert programs[3] == JoinProgram((2,), (JoinStep((Walk(0, "src"), Walk(1, "trg")), (1,), (0, 1)),))
 
 
 def test_a_closure_is_checked_rather_than_walked_where_an_edge_reaches_as_far() -> None:
     programs = plan_programs(((0, 1), (1, 2), (0, 2)), (0, 2), (False, True, False))
-    assert programs[0] == JoinProgram((), (JoinStep((1, 2), (None, "src")),))
+    assert programs[0] == JoinProgram((), (JoinStep((Walk(2, "src"),), (2,), (1, 2)),))
 
 
 def test_what_nothing_reaches_is_scanned() -> None:
     programs = plan_programs(((0, 1), (2, 3)), (0, 3), (False, False))
-    assert programs[0] == JoinProgram((), (JoinStep((1,), (None,), scans=True),))
+    assert programs[0] == JoinProgram((), (JoinStep((Walk(1, None),), (2, 3), (1,)),))
 
 
 # ---------------------------------------------------------------------------------------------------------

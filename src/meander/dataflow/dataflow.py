@@ -23,7 +23,6 @@ from meander.dataflow.graph import WindowGraph
 from meander.dataflow.operator import Context, Operator, Pending, Ready
 from meander.dataflow.operators import OPERATORS
 from meander.dataflow.pipeline import Pipeline, StartedPart
-from meander.dataflow.predicates import as_predicate
 from meander.dataflow.reclaiming import VertexReclaimer
 from meander.dataflow.results import ResultStream, result_values
 from meander.dataflow.state import Array, Budget, Fields, Store
@@ -294,11 +293,11 @@ class Dataflow:
         return self.budget.used
 
     def labels_seen(self) -> dict[str, bool]:
-        """For each label that a scan reads, whether an edge had it; scans with a condition count as seen."""
+        """For each label that a scan reads, whether an edge had it; scans with a predicate count as seen."""
         seen: dict[str, bool] = {}
         for number, node in enumerate(self.plan.operators):
             if isinstance(node, ScanOp) and node.label is not None:
-                had_rows = as_predicate(node.condition) is not None or bool(self.rows_out[number])
+                had_rows = node.predicate is not None or bool(self.rows_out[number])
                 seen[node.label] = seen.get(node.label, False) or had_rows
         return seen
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from meander.dataflow.batch import Batch
 from meander.dataflow.edges import Edges, Text
 from meander.dataflow.labels import LabelIndex
-from meander.dataflow.predicates import EdgeColumns, as_predicate, property_of, reads_ends_only, satisfying
+from meander.dataflow.predicates import EdgeColumns, property_of, reads_ends_only, satisfying
 from meander.dataflow.state import Array
 from meander.dataflow.value_names import float_of, missing_rows, numbers_of
 from meander.dataflow.vertices import Vertices
@@ -80,9 +80,8 @@ def class_of(node: ScanOp) -> LabelClass:
 
 def selection_of(node: ScanOp) -> Selection | None:
     """The selection of a scan; None if it reads the batch of the stream."""
-    predicate = as_predicate(node.condition)
-    selection = Selection(node.stream, class_of(node), predicate, node.values, node.named, node.table)
-    return selection if selection.has_log or not reads_ends_only(predicate) else None
+    selection = Selection(node.stream, class_of(node), node.predicate, node.values, node.named, node.table)
+    return selection if selection.has_log or not reads_ends_only(node.predicate) else None
 
 
 class StreamEncoder:

@@ -91,7 +91,7 @@ class Operator(ABC):
         """Use the arrays of the store, after they were restored."""
 
     def mark(self, horizon: int, live: Array) -> None:  # noqa: B027
-        """Mark the vertices that the state refers to beyond those of valid edges in the graph."""
+        """Mark the vertices and values that the state refers to beyond those of valid edges in the graph."""
 
     @property
     def state_rows(self) -> int:

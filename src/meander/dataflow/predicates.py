@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from meander.algebra.nodes import Condition
 from meander.dataflow.batch import Batch
 from meander.dataflow.edges import Edges, Text, as_text, nameless
 from meander.dataflow.labels import LabelIndex
@@ -27,7 +26,6 @@ from meander.kernels.batch import SRC as SRC_COLUMN
 from meander.kernels.batch import TRG as TRG_COLUMN
 from meander.kernels.spans import order_spans
 from meander.syntax.values import (
-    IS_LOOP,
     SRC,
     TIME_PROPERTY,
     TRG,
@@ -42,8 +40,6 @@ from meander.syntax.values import (
     Ref,
     Scalar,
     ValueType,
-    conjunction,
-    equals_vertex,
     refs,
 )
 
@@ -196,18 +192,9 @@ def constants_of(node: Predicate | Scalar) -> Iterator[Const]:
             yield from constants_of(right)
 
 
-def as_predicate(condition: Condition | Predicate | None) -> Predicate | None:
-    """A condition on the ends of a tuple as a predicate; None if it holds for every tuple."""
-    if not isinstance(condition, Condition):
-        return condition
-    ends = ((SRC, condition.src), (TRG, condition.trg))
-    parts: list[Predicate | None] = [equals_vertex(end, vertex) for end, vertex in ends if vertex is not None]
-    return conjunction([*parts, IS_LOOP if condition.loop else None])
-
-
 def reads_ends_only(predicate: Predicate | None) -> bool:
     """Whether a predicate compares nothing but the end points of a tuple."""
-    return predicate is None or all(ref.name in (SRC, TRG) for ref in refs(predicate))
+    return all(ref.name in (SRC, TRG) for ref in refs(predicate))
 
 
 # ---------------------------------------------------------------------------------------------------------

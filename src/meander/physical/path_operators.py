@@ -36,3 +36,13 @@ PATH_OPERATORS = {
         demand_aware=True,
     ),
 }
+
+ASCENDING = "ascending"
+
+ORDERED_PATH_OPERATORS = {
+    ASCENDING: PathOperator(
+        "meander.dataflow.operators.path_ascending:PathAscending",
+        "rows of roots, extended by edges in order of time",
+    ),
+}
+"""The algorithms of time-respecting paths: a path atom with an order has one of these, whatever is chosen for others."""

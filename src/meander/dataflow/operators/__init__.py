@@ -15,13 +15,13 @@ from meander.dataflow.operators.pattern import Pattern
 from meander.dataflow.operators.receive import Receive
 from meander.dataflow.operators.scan import open_scan
 from meander.dataflow.operators.union import Union
-from meander.physical.path_operators import PATH_OPERATORS
+from meander.physical.path_operators import ORDERED_PATH_OPERATORS, PATH_OPERATORS
 from meander.physical.plan import FilterOp, PathOp, PatternOp, ReceiveOp, ScanOp, UnionOp
 
 
 def open_path(node: PathOp, context: Context) -> Operator:
     """The operator of the algorithm that the node names; only its module is imported."""
-    module, _, name = PATH_OPERATORS[node.operator].implementation.partition(":")
+    module, _, name = (PATH_OPERATORS | ORDERED_PATH_OPERATORS)[node.operator].implementation.partition(":")
     operator: Operator = getattr(import_module(module), name)(node, context)
     return operator
 

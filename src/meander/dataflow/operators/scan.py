@@ -12,7 +12,6 @@ from meander.dataflow.edges import INFINITY
 from meander.dataflow.encoding import Selection, class_of, selection_of
 from meander.dataflow.operator import Context, Operator, Ready
 from meander.dataflow.operators.filter import BatchPredicate
-from meander.dataflow.predicates import as_predicate
 from meander.dataflow.state import Array
 from meander.physical.plan import ScanOp
 
@@ -26,7 +25,7 @@ class Scan(Operator):
         self.store = context.store
         self.node = node
         self.source: int | None = None
-        self.predicate = BatchPredicate(None if selection else as_predicate(node.condition), context)
+        self.predicate = BatchPredicate(None if selection else node.predicate, context)
         if selection is None:
             classes = context.labels[node.stream]
             self.source = classes.index(class_of(node)) if len(classes) > 1 else None
