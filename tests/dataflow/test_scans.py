@@ -15,7 +15,7 @@ from meander.dataflow.answers import NO_EXPIRY, Answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY, Edges, Text, as_text, concat_edges
 from meander.dataflow.reclaiming import VertexReclaimer
-from meander.dataflow.value_columns import value_array
+from meander.dataflow.value_names import value_array
 from meander.physical.plan import PhysicalPlan, ReceiveOp, Result, ScanOp
 from meander.physical.streams import StreamRef
 from meander.syntax.values import And, Comparison, Const, Not, Predicate, Property, Ref, ValueType, refs
@@ -93,7 +93,7 @@ def tuples_at(scan: ScanOp, rows: Sequence[Row], time: int) -> set[tuple[Any, ..
     found = set()
     for row, exp in valid:
         values = [getattr(row, value.name) for value in scan.values]
-        if exp > time and None not in values and decide(cast(Any, scan.condition), row):
+        if exp > time and None not in values and decide(scan.predicate, row):
             typed = [
                 float(value) if wanted.type is FLOAT else value
                 for value, wanted in zip(values, scan.values, strict=True)
@@ -205,9 +205,7 @@ def scan_of(
     named: tuple[Property, ...] = (AMOUNT, KIND),
     **options: Any,
 ) -> ScanOp:
-    return ScanOp(
-        StreamRef(STREAM), cast(Any, label), WINDOW, SLIDE, cast(Any, predicate), values, named, **options
-    )
+    return ScanOp(StreamRef(STREAM), label, WINDOW, SLIDE, predicate, values, named, **options)
 
 
 @st.composite

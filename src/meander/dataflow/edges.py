@@ -168,13 +168,26 @@ class Edges(NamedTuple):
             line=None if self.line is None else self.line.take(chosen),
             exp=None if self.exp is None else self.exp[chosen],
             origin=None if self.origin is None else self.origin.take(chosen),
-            properties=None if self.properties is None else take_columns(self.properties, chosen),
+            properties=None
+            if self.properties is None
+            else {name: take_rows(column, chosen) for name, column in self.properties.items()},
             vertex=None if self.vertex is None else self.vertex[chosen],
         )
 
     def without_origin(self) -> Edges:
         """The same edges without their origin and their text."""
         return self._replace(line=None, origin=None)
+
+
+def take_rows(column: pa.Array, chosen: Any) -> pa.Array:
+    """The rows of an Arrow column that an index array, a mask or a slice selects; a slice copies nothing."""
+    if isinstance(chosen, slice):
+        first, stop, step = chosen.indices(len(column))
+        if step == 1:
+            return column.slice(first, max(0, stop - first))
+        chosen = np.arange(first, stop, step)
+    chosen = np.ascontiguousarray(chosen)
+    return column.filter(pa.array(chosen)) if chosen.dtype == np.bool_ else column.take(pa.array(chosen))
 
 
 def frozen(data: Array) -> Array:
@@ -256,34 +269,6 @@ def concat_texts(parts: Sequence[Text]) -> Text:
     return Text(frozen(np.concatenate([data for data, _ in packed])), start, end, kind)
 
 
-def take_columns(columns: Mapping[str, pa.Array], chosen: Any) -> dict[str, pa.Array]:
-    """The rows of some columns that an index array, a mask or a slice selects; a slice copies nothing."""
-    if isinstance(chosen, slice):
-        if chosen.step in (None, 1):
-            rows = len(next(iter(columns.values()))) if columns else 0
-            begin, end, _ = chosen.indices(rows)
-            return {name: column.slice(begin, max(0, end - begin)) for name, column in columns.items()}
-        chosen = np.arange(len(next(iter(columns.values()))) if columns else 0)[chosen]
-    positions = pa.array(np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen)
-    return {name: column.take(positions) for name, column in columns.items()}
-
-
-def concat_columns(parts: Sequence[tuple[Mapping[str, pa.Array], int]]) -> dict[str, pa.Array]:
-    """The columns of several parts, each with its number of rows; one that a part lacks has nulls there."""
-    types: dict[str, pa.DataType] = {}
-    for columns, _ in parts:
-        for name, column in columns.items():
-            # The dictionaries of two parts may differ.
-            plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-            types.setdefault(name, plain)
-    return {
-        name: pa.concat_arrays(
-            [columns[name].cast(kind) if name in columns else pa.nulls(rows, kind) for columns, rows in parts]
-        )
-        for name, kind in types.items()
-    }
-
-
 def concat_edges(parts: Sequence[Edges]) -> Edges:
     """The edges of all parts, in order; `line` and `exp` are there if all parts have them, `origin` is not.
 
@@ -295,8 +280,6 @@ def concat_edges(parts: Sequence[Edges]) -> Edges:
         return empty_edges()
     lines = [part.line for part in parts if part.line is not None]
     expiries = [part.exp for part in parts if part.exp is not None]
-    properties = [(part.properties or {}, part.rows) for part in parts]
-    vertex = [part.vertex if part.vertex is not None else np.zeros(part.rows, np.bool_) for part in parts]
     return Edges(
         src=concat_texts([part.src for part in parts]),
         label=concat_texts([part.label for part in parts]),
@@ -305,8 +288,30 @@ def concat_edges(parts: Sequence[Edges]) -> Edges:
         op=np.concatenate([part.op for part in parts]),
         line=concat_texts(lines) if len(lines) == len(parts) else None,
         exp=np.concatenate(expiries) if len(expiries) == len(parts) else None,
-        properties=concat_columns(properties) if any(part.properties for part in parts) else None,
-        vertex=np.concatenate(vertex) if any(part.vertex is not None for part in parts) else None,
+        properties=_concat_properties(parts),
+        vertex=_concat_flags(parts),
+    )
+
+
+def _concat_properties(parts: Sequence[Edges]) -> dict[str, pa.Array] | None:
+    types = {name: column.type for part in parts for name, column in (part.properties or {}).items()}
+    if not types:
+        return None if all(part.properties is None for part in parts) else {}
+
+    def column(part: Edges, name: str, kind: pa.DataType) -> pa.Array:
+        known = part.properties or {}
+        return known[name] if name in known else pa.nulls(part.rows, kind)
+
+    return {
+        name: pa.concat_arrays([column(part, name, kind) for part in parts]) for name, kind in types.items()
+    }
+
+
+def _concat_flags(parts: Sequence[Edges]) -> Array | None:
+    if all(part.vertex is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.zeros(part.rows, np.bool_) if part.vertex is None else part.vertex for part in parts]
     )
 
 

@@ -18,7 +18,7 @@ from meander.dataflow.edges import Edges, Text
 from meander.dataflow.labels import LabelIndex
 from meander.dataflow.predicates import EdgeColumns, property_of, reads_ends_only, satisfying
 from meander.dataflow.state import Array
-from meander.dataflow.value_columns import float_of, missing_rows, numbers_of
+from meander.dataflow.value_names import float_of, missing_rows, numbers_of
 from meander.dataflow.vertices import Vertices
 from meander.kernels.arrivals import ARRIVE, GIVEN, HIGH, LOW, REPLACE_ONLY, WORDS
 from meander.kernels.batch import SRC, TRG

@@ -20,7 +20,7 @@ from meander.dataflow.batch import Batch
 from meander.dataflow.edges import Edges, Text, as_text, nameless
 from meander.dataflow.labels import LabelIndex
 from meander.dataflow.state import Array
-from meander.dataflow.value_columns import float_of, missing_rows, numbers_of, text_of
+from meander.dataflow.value_names import float_of, missing_rows, numbers_of, text_of
 from meander.dataflow.vertices import Vertices
 from meander.kernels.batch import SRC as SRC_COLUMN
 from meander.kernels.batch import TRG as TRG_COLUMN
@@ -194,7 +194,7 @@ def constants_of(node: Predicate | Scalar) -> Iterator[Const]:
 
 def reads_ends_only(predicate: Predicate | None) -> bool:
     """Whether a predicate compares nothing but the end points of a tuple."""
-    return predicate is None or all(ref.name in (SRC, TRG) for ref in refs(predicate))
+    return all(ref.name in (SRC, TRG) for ref in refs(predicate))
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pyarrow as pa
 from meander.dataflow.edges import Text, as_text, frozen, integer_text
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Store
-from meander.dataflow.value_columns import BOOL_NAMES, float_of, float_text, numbers_of, text_of
+from meander.dataflow.value_names import BOOL_NAMES, float_of, float_text, numbers_of, text_of
 from meander.kernels.interning import (
     COUNT,
     FREE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from meander.dataflow.batch import Batch, take_rows
 from meander.dataflow.operator import Context, Operator, Ready
 from meander.dataflow.predicates import NAMES, BatchColumns, constants_of, satisfying, spellings
 from meander.physical.plan import FilterOp
-from meander.syntax.values import Predicate
+from meander.syntax.values import Predicate, Ref, ValueType, map_refs
 
 
 class BatchPredicate:
@@ -35,11 +36,17 @@ class BatchPredicate:
         return take_rows(batch, satisfying(self.predicate, columns))
 
 
+def with_types(predicate: Predicate, types: Sequence[ValueType]) -> Predicate:
+    """The predicate, in which each column has the type that it has in `types`, if it is there."""
+    known = dict(enumerate(types))
+    return map_refs(predicate, lambda ref: Ref(ref.name, known.get(cast(int, ref.name), ref.type), ref.span))
+
+
 class Filter(Operator):
     def __init__(self, node: FilterOp, context: Context) -> None:
         self.inputs = node.inputs
         self.store = context.store
-        self.predicate = BatchPredicate(node.predicate, context)
+        self.predicate = BatchPredicate(with_types(node.predicate, node.types), context)
 
     def start(self, inputs: Sequence[Batch], upto: int) -> Ready:
         return Ready(self.predicate.select(inputs[0]))
