@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -26,6 +27,7 @@ from meander.physical.streams import StreamRef
 from meander.syntax.query import PathOrder
 from meander.syntax.values import Property, ValueType
 
+EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "150"))
 VERTICES = 4
 WINDOW, SLIDE = 7, 2
 TIME = Property("ts", ValueType.TIME)
@@ -196,7 +198,7 @@ def streams(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(
     st.sampled_from(EXPRESSIONS),
     st.sampled_from((PathOrder.ASCENDING, PathOrder.STRICTLY_ASCENDING)),

@@ -12,6 +12,7 @@ from kernel_calls import declared_kernels
 TESTS = Path(__file__).parents[1]
 
 SELECTION = (
+    "kernels/test_ascending_operator.py",
     "kernels/test_changes_kernel.py",
     "kernels/test_forest_kernel.py",
     "kernels/test_graph_kernel.py",
@@ -21,6 +22,7 @@ SELECTION = (
     "kernels/test_writing.py",
     "kernels/test_closure_operator.py::test_threads_that_share_the_roots_give_the_same_answers",
     "kernels/test_closure_operator.py::test_extensions_within_a_slide_are_one_record",
+    "dataflow/test_ascending_paths.py",
     "dataflow/test_engine_examples.py",
     "dataflow/test_sources.py",
     "laws/test_law_demand.py",
