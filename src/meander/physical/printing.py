@@ -69,7 +69,8 @@ def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
     operator = plan.operators[number]
     parts = logic(plan, number, unit)
     if isinstance(operator, PathOp):
-        parts.append(PATH_OPERATORS["auto"].description if operator.operator == "auto" else operator.operator)
+        how = operator.order or operator.operator
+        parts.append(PATH_OPERATORS["auto"].description if how == "auto" else how)
     if number in plan.indexed:
         parts.append(_index(plan.indexed[number]))
     return parts
