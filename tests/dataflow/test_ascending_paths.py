@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -26,6 +27,7 @@ from meander.physical.streams import StreamRef
 from meander.syntax.query import PathOrder
 from meander.syntax.values import Property, ValueType
 
+EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "150"))
 VERTICES = 4
 WINDOW, SLIDE = 7, 2
 TIME = Property("ts", ValueType.TIME)
@@ -196,7 +198,7 @@ def streams(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(
     st.sampled_from(EXPRESSIONS),
     st.sampled_from((PathOrder.ASCENDING, PathOrder.STRICTLY_ASCENDING)),
@@ -235,10 +237,10 @@ def test_memory_follows_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     dataflow = Dataflow(plan_of(EXPRESSIONS[1], PathOrder.ASCENDING, None))
     sizes = []
     for round_number in range(60):
-        now, first = 20 * round_number, 200 * round_number
-        events = [Event(first + i, "a", first + i + 1, now + i // 20, 1) for i in range(199)]
-        for _ in dataflow.process({"s": edges_of(events)}, now + 10):
+        now, first = 10 * round_number, 150 * round_number
+        events = [Event(first + i, "a", first + i + 1 - i % 3, now + i // 15, 1) for i in range(149)]
+        for _ in dataflow.process({"s": edges_of(events)}, now + 9):
             pass
         sizes.append(dataflow.state_bytes)
     assert max(sizes[30:]) <= max(sizes[:30])
-    assert dataflow.operators[-1].state_rows < 20_000
+    assert dataflow.operators[-1].state_rows < 2000

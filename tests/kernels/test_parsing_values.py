@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from meander.dataflow.edges import as_text
-from meander.dataflow.value_columns import from_spans
+from meander.dataflow.property_columns import from_spans
 from meander.kernels.parsing import BAD_VALUE, FINE, MISSING
 from meander.kernels.parsing_times import read_iso_time
 from meander.kernels.parsing_values import (

@@ -27,8 +27,6 @@ SLOW_EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "20000"))
 CHUNKS = 20
 SEED = os.environ.get("MEANDER_LAW_SEED")
 
-pytestmark = pytest.mark.skip(reason="the engine does not read values yet")
-
 
 @pytest.mark.parametrize("path_operator", PATH_OPERATORS)
 @given(case=property_cases())

@@ -95,6 +95,8 @@ class PathAscending(Operator):
         """The pairs whose largest expiry the changes of the inputs change."""
         self._reserve(batch)
         self.cursor[EMITTED] = 0
+        if (batch.op < 0).any():
+            batch = retractions_first(batch, self._own_times(batch))
         for part in parts_by_op(batch):
             if part.op[0] > 0:
                 self._insert(part)
@@ -200,9 +202,13 @@ class PathAscending(Operator):
         clear_rows(tables.table.rows, buckets)
         clear_repair(repair)
 
+    def _own_times(self, batch: Batch) -> Array:
+        times: Array = self.vertices.names.span[batch.key[:, OWN_TIME], HEAD]
+        return times
+
     def _retractions(self, batch: Batch) -> Retractions:
         """Each arrival once, with the least expiry that is left to it."""
-        time = self.vertices.names.span[batch.key[:, OWN_TIME], HEAD]
+        time = self._own_times(batch)
         exp = np.maximum(batch.exp, batch.ts)
         columns = (batch.key[:, SRC], batch.key[:, TRG], batch.source, time)
         order = np.lexsort((exp, *columns))
@@ -255,6 +261,23 @@ class PathAscending(Operator):
         out.ts[:], out.exp[:] = now, after[changed]
         out.op[:] = np.sign(after - before)[changed]
         self.cursor[EMITTED] += count
+
+
+def retractions_first(batch: Batch, own_time: Array) -> Batch:
+    """The batch with the retractions of each instant first, but for those of edges that it inserts before.
+
+    So no answer is extended over an edge that the same instant retracts.
+    """
+    lost = batch.op < 0
+    late = np.zeros(lost.size, np.bool_)
+    new = lost & (own_time == batch.ts)
+    if new.any():
+        keys = np.column_stack([batch.source, batch.key[:, SRC], batch.key[:, TRG], batch.ts])
+        groups = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+        first = np.full(lost.size, lost.size)
+        np.minimum.at(first, groups[~lost], np.flatnonzero(~lost))
+        late = new & (first[groups] < np.arange(lost.size))
+    return take_rows(batch, np.lexsort((~lost | late, batch.ts)))
 
 
 def parts_by_op(batch: Batch) -> Iterator[Batch]:
