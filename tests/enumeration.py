@@ -235,16 +235,23 @@ def cells(edge: Edge, types: Mapping[str, str]) -> dict[str, Any]:
         value = row.get(name)
         if kind == "FLOAT" and value is not None:
             value = None if value != value else float(value) or 0.0
-        elif kind == "TIME" and isinstance(value, str):
-            value = int(value.removeprefix("1970-01-01T00:00:").removesuffix("Z"))
+        elif kind == "TIME" and value is not None:
+            value = seconds(value)
         found[name] = value
     return found
+
+
+def seconds(time: int | str) -> int:
+    """A time as a number; as text it is one of the first minute of 1970."""
+    return int(str(time).removeprefix("1970-01-01T00:00:").removesuffix("Z"))
 
 
 def alike(one: Any, other: Any) -> bool:
     """Equality of two values of comparable types, or of two vertices."""
     if isinstance(one, float) or isinstance(other, float):
         return float(one) == float(other)
+    if isinstance(one, str) and one.startswith("1970-") and isinstance(other, int):
+        return seconds(one) == other
     return type(one) is type(other) and one == other
 
 
@@ -264,10 +271,12 @@ def decide(predicate: Predicate, row: Mapping[str, Any], vertices: set[str]) -> 
             if one is None or other is None:
                 return 0.5
             if isinstance(left, Var) and left.name in vertices:
-                names = {other, str(other)} if not isinstance(right, Var) else {other}
+                names = {other} if isinstance(right, Var) else {other, str(other)}
                 return float((one in names) == (op == "="))
             if isinstance(one, float) or isinstance(other, float):
                 one, other = float(one), float(other)
+            if isinstance(one, str) != isinstance(other, str):
+                one, other = seconds(one), seconds(other)
             sign = (one > other) - (one < other)
             wanted = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
             return float(sign in wanted[op])

@@ -260,7 +260,9 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def number_or_text(left: Value, right: Value) -> tuple[Value, Value]:
-    """An INT beside a FLOAT is converted to FLOAT."""
+    """An INT beside a FLOAT is converted to FLOAT; text beside a number is a TIME that the query states."""
+    if isinstance(left, str) != isinstance(right, str):
+        return tuple(read_value(each, "TIME") for each in (left, right))  # type: ignore[return-value]
     if isinstance(left, float) or isinstance(right, float):
         return float(left), float(right)
     return left, right
@@ -298,7 +300,9 @@ def truth(
     match predicate:
         case Compare(op, one, other):
             for here, there in ((one, other), (other, one)):
-                if isinstance(here, Var) and here.name in vertices and not isinstance(there, Var):
+                if isinstance(here, Var) and here.name in vertices:
+                    if isinstance(there, Var):
+                        return (row[here.name] == row[there.name]) == (op == "=")
                     return is_vertex(row[here.name], there) == (op == "=")
             left, right = scalar_value(one, row), scalar_value(other, row)
             return None if left is None or right is None else COMPARISONS[op](*number_or_text(left, right))

@@ -321,7 +321,7 @@ LITERALS: Mapping[str, tuple[Value, ...]] = {
     "FLOAT": (1.0, 0.5, 1.0, 2.0, 0.0, -0.5),
     "STRING": ("EUR", "", "é", "1", "EUR"),
     "BOOL": (True, False),
-    "TIME": (10, 5, 20, 0),
+    "TIME": (10, 5, 20, 0, "1970-01-01T00:00:10Z"),
 }
 GIVEN: Mapping[str, tuple[Any, ...]] = {
     **LITERALS,
@@ -379,12 +379,17 @@ def draw_predicate(draw: st.DrawFn, names: Types, depth: int = 2) -> Predicate:
     alike = sorted(
         each for each, of in names.items() if each != name and (of == kind or {of, kind} == {*NUMBERS})
     )
-    operator = pick(draw, COMPARED[4:] if kind == "BOOL" else COMPARED)
+    operator = pick(draw, COMPARED)
     if alike and once_in(draw, 3):
         return Compare(operator, left, Var(pick(draw, alike)))
     if kind == "INT" and once_in(draw, 6):
         return Compare(operator, left, pick(draw, LITERALS["FLOAT"]))
     return Compare(operator, left, pick(draw, LITERALS[kind]))
+
+
+def fitting(bound: Types, kind: str) -> list[str]:
+    """The variables whose values can stand for a type."""
+    return sorted(var for var, of in bound.items() if of == kind or (of, kind) == ("INT", "FLOAT"))
 
 
 @dataclass
@@ -412,22 +417,22 @@ class Dresser:
             dressed.append(rule)
             given.append(bound)
         types: Types = {}
+        named = [rule.values for rule in dressed]
         if not once_in(draw, 3):
             for name in PROPERTY_NAMES[: pick(draw, (1, 2))]:
-                kinds = sorted(set.intersection(*(set(bound.values()) for bound in given)))
+                kinds = [kind for kind in LITERALS if all(fitting(bound, kind) for bound in given)]
                 if kinds:
-                    types[name] = pick(draw, kinds)
-        named = []
-        for rule, bound in zip(dressed, given, strict=True):
-            values = tuple(
-                (name, Var(pick(draw, [var for var, of in bound.items() if of == kind])))
-                for name, kind in types.items()
-            )
-            named.append(replace(rule, values=values))
+                    kind = pick(draw, kinds)
+                    chosen = [pick(draw, fitting(bound, kind)) for bound in given]
+                    # A FLOAT of one rule makes those of the others FLOATs.
+                    found = {bound[var] for bound, var in zip(given, chosen, strict=True)}
+                    types[name] = "FLOAT" if len(found) > 1 else found.pop()
+                    named = [(*values, (name, Var(var))) for values, var in zip(named, chosen, strict=True)]
+        dressed = [replace(rule, values=values) for rule, values in zip(dressed, named, strict=True)]
         self.types[head] = types
-        if all(self.is_timed(rule) for rule in named):
+        if all(self.is_timed(rule) for rule in dressed):
             self.timed.add(head)
-        return named
+        return dressed
 
     def is_timed(self, rule: Rule) -> bool:
         """Whether a rule is a single edge that has a time."""

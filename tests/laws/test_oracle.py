@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
+from case_files import read_case
 from enumeration import TooMany, enumerated
 from oracle import (
     FOREVER,
@@ -27,6 +29,7 @@ from oracle import (
 from querytext import Query, Step, query_text, read_query
 from strategies import Case, cases, edges, property_cases, property_queries, queries, streams_asked
 
+CASES = sorted((Path(__file__).parent / "cases").rglob("*.case"))
 XY = "STREAM s WINDOW 10\nAnswer(x, y) <- {}(x, y)."
 
 
@@ -437,6 +440,19 @@ kyc.account(y, risk: r), r >= 3.
         'bank.transfer[amount > 1000 and currency = "EUR"]+'
     )
     assert query_text(read_query(text)) == without_parentheses
+
+
+@pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
+def test_enumeration_finds_the_same_in_a_named_case(file: Path) -> None:
+    case = read_case(file)
+    expected = answers(case.query, case.streams, case.lateness)
+    try:
+        enumeration = enumerated(case.query, case.streams, case.lateness)
+    except TooMany:
+        pytest.skip("too many bindings")
+    assert enumeration
+    for instant, found in enumeration.items():
+        assert found == {answer for answer, times in expected.items() if covers(times, instant, instant + 1)}
 
 
 @given(case=cases() | property_cases())
