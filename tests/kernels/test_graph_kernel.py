@@ -71,7 +71,7 @@ def test_the_graph_answers_as_of_any_instant(batches: list[list[tuple[int, ...]]
         begun = time
         graph.begin(begun)
         if number in packed:
-            pack_rows(graph.graph, begun)
+            pack_rows(graph.graph, graph.values, begun)
         by_relation: list[list[Change]] = [[] for _ in range(RELATIONS)]
         for relation, src, trg, gap, length, cut in batch:
             time += gap

@@ -12,6 +12,8 @@ from kernel_calls import declared_kernels
 TESTS = Path(__file__).parents[1]
 
 SELECTION = (
+    "kernels/test_arrivals_kernel.py",
+    "kernels/test_ascending_operator.py",
     "kernels/test_changes_kernel.py",
     "kernels/test_forest_kernel.py",
     "kernels/test_graph_kernel.py",
@@ -19,9 +21,14 @@ SELECTION = (
     "kernels/test_parsing.py",
     "kernels/test_pattern_kernel.py",
     "kernels/test_writing.py",
+    "kernels/test_conditions_kernel.py",
+    "kernels/test_value_graph_kernel.py",
+    "kernels/test_value_pattern_kernel.py",
     "kernels/test_closure_operator.py::test_threads_that_share_the_roots_give_the_same_answers",
     "kernels/test_closure_operator.py::test_extensions_within_a_slide_are_one_record",
+    "dataflow/test_ascending_paths.py",
     "dataflow/test_engine_examples.py",
+    "dataflow/test_predicates.py::test_edges_are_selected_as_row_by_row",
     "dataflow/test_sources.py",
     "test_run_result.py::test_values_are_an_object_in_json_and_a_struct_in_arrow",
     "laws/test_law_demand.py",

@@ -82,7 +82,10 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
 
 
 def merge_inputs(batches: Sequence[Batch], sources: Sequence[int]) -> Batch:
-    """The inputs of an operator merged by time; at one instant in the order given. `source` tells them apart."""
+    """The inputs of an operator merged by time; at one instant in the order given. `source` tells them apart.
+
+    The keys have as many columns as the widest of them; what a narrower one lacks is zero.
+    """
     tagged = [
         Batch(*batch[:-1], np.full(batch.ts.size, source, np.int16))
         for batch, source in zip(batches, sources, strict=True)
@@ -92,8 +95,14 @@ def merge_inputs(batches: Sequence[Batch], sources: Sequence[int]) -> Batch:
     nonempty = [batch for batch in tagged if batch.ts.size] or tagged[:1]
     if len(nonempty) == 1:
         return nonempty[0]
-    merged = concat_batches(nonempty)
+    arity = max(batch.key.shape[1] for batch in nonempty)
+    merged = concat_batches([_widened(batch, arity) for batch in nonempty])
     return take_rows(merged, np.argsort(merged.ts, kind="stable"))
+
+
+def _widened(batch: Batch, arity: int) -> Batch:
+    lacking = arity - batch.key.shape[1]
+    return batch._replace(key=np.pad(batch.key, ((0, 0), (0, lacking)))) if lacking else batch
 
 
 def merge_outputs(parts: Sequence[Batch]) -> Batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from meander.algebra.nodes import Condition
+from meander.algebra.nodes import ANY_LABEL
 from meander.algebra.printing import conditions
 from meander.explain.sections import counted
 from meander.physical.plan import FilterOp, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp, UnionOp
@@ -29,7 +29,7 @@ def _edges(plan: PhysicalPlan, unit: str) -> Iterator[str]:
         operator = plan.operators[number]
         if isinstance(operator, ScanOp):
             scanned = (operator.source.name, operator.window, operator.slide)
-            windows.setdefault(scanned, set()).add(operator.label + _where(operator.condition))
+            windows.setdefault(scanned, set()).add((operator.label or ANY_LABEL) + _where(operator))
     for (stream, window, slide), labels in sorted(windows.items()):
         longest, shortest = format_duration(window, unit), format_duration(max(0, window - slide), unit)
         span = longest if slide == 1 else f"{shortest} to {longest}"
@@ -60,5 +60,6 @@ def _reached(path: PathOp, expression: str) -> str:
     return f"for {roots}, the vertices that it reaches by {expression} ({states})"
 
 
-def _where(condition: Condition) -> str:
-    return f" where {' and '.join(conditions(condition))}" if condition != Condition() else ""
+def _where(scan: ScanOp) -> str:
+    terms = conditions(scan.predicate)
+    return f" where {' and '.join(terms)}" if terms else ""

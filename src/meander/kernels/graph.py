@@ -8,6 +8,11 @@ end of instant t, `expiry_before(t)` as of its beginning. At the next batch the 
 An edge is a row (relation, src, trg) with its largest expiry: what is valid now and until then. A pair index
 finds a row, lists by source and by target walk a vertex's edges. Rows are only added during a batch; expired
 rows go away when the table is packed between two batches.
+
+The tuples of a relation may have value columns too. Its rows are then (relation, src, trg, values), so edges between
+the same ends with other values are other rows; they are in the same lists, and in lists by value where a join asks
+for them. `Values` has these columns beside the table. Where no relation has any it is None, and what would read it is
+not even compiled.
 """
 
 from __future__ import annotations
@@ -15,10 +20,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from meander.kernels.batch import SRC, TRG, Batch
-from meander.kernels.hashing import find_triple, free_slot
+from meander.kernels.hashing import find_triple, free_slot, mix
 from meander.kernels.jit import Array, kernel
 from meander.kernels.status import DONE, EMITTED, FULL_GRAPH, FULL_OUTPUT, NEXT_ROW
 
+FIRST_VALUE = 2  # the column of `Batch.key` where values begin
 UNCHANGED = -1  # stamp of a row that this batch has not changed: before every instant
 
 # Positions in `Graph.counts`.
@@ -50,11 +56,56 @@ class Graph(NamedTuple):
     counts: Array
 
 
+class Values(NamedTuple):
+    """The value columns of the graph's rows, and the lists of the rows that have a value in a column."""
+
+    value: (
+        Array  # by row and column: a number, as the ends are; beyond the columns of the row's relation unused
+    )
+    width: Array  # by relation: its number of value columns
+    lists: Array  # by relation and column: which list has its rows by value, or -1
+    listed: Array  # by list: its column
+    next: Array  # by row and column
+    first: Array  # by value * lists + list: a row or -1
+    degree: Array
+
+
 @kernel
 def find_row(graph: Graph, relation: int, src: int, trg: int) -> int:
-    """The row of an edge, or -1."""
+    """The row of an edge of a relation without value columns, or -1."""
     slot = find_triple(graph.pair, graph.src, graph.trg, graph.relation, (src, trg, relation))
     return graph.pair[slot]
+
+
+@kernel
+def find_wide_row(graph: Graph, values: Values, relation: int, key: Array) -> int:
+    """The row of a tuple of any relation, whose columns `key` begins with; or -1."""
+    src, trg = key[SRC], key[TRG]
+    mask = graph.pair.size - 1
+    slot = hash_row(src, trg, relation, values.width[relation], key, FIRST_VALUE) & mask
+    while True:
+        row = graph.pair[slot]
+        if row < 0:
+            return -1
+        if graph.src[row] == src and graph.trg[row] == trg and graph.relation[row] == relation:
+            equal = True
+            for column in range(values.width[relation]):
+                if values.value[row, column] != key[FIRST_VALUE + column]:
+                    equal = False
+                    break
+            if equal:
+                return row
+        slot = (slot + 1) & mask
+
+
+@kernel
+def hash_row(src: int, trg: int, relation: int, width: int, columns: Array, first: int) -> int:
+    """Hash all columns of a tuple, so that parallel edges do not share a slot; `columns` has its values from `first`
+    on."""
+    h = mix(src, trg, relation)
+    for column in range(width):
+        h = mix(columns[first + column], column, h & 0x7FFFFFFF)
+    return h
 
 
 @kernel
@@ -80,10 +131,15 @@ def expiry_before(graph: Graph, row: int, time: int) -> int:
 
 
 @kernel
-def link_row(graph: Graph, row: int) -> None:
+def link_row(graph: Graph, values: Values | None, row: int) -> None:
     """Put a row, whose columns are set, into the pair index and the lists."""
     relation, src, trg = graph.relation[row], graph.src[row], graph.trg[row]
-    graph.pair[free_slot(graph.pair, src, trg, relation)] = row
+    if values is None:
+        slot = free_slot(graph.pair, src, trg, relation)
+    else:
+        slot = free_wide_slot(graph, values, row)
+        link_values(values, relation, row)
+    graph.pair[slot] = row
     relations = graph.linked_out.size
     if graph.linked_out[relation]:
         bucket = src * relations + relation
@@ -95,6 +151,30 @@ def link_row(graph: Graph, row: int) -> None:
         graph.next_in[row] = graph.first_in[bucket]
         graph.first_in[bucket] = row
         graph.degree_in[bucket] += 1
+
+
+@kernel
+def free_wide_slot(graph: Graph, values: Values, row: int) -> int:
+    """The free slot for a row that is not in the pair index."""
+    relation = graph.relation[row]
+    hashed = hash_row(graph.src[row], graph.trg[row], relation, values.width[relation], values.value[row], 0)
+    mask = graph.pair.size - 1
+    slot = hashed & mask
+    while graph.pair[slot] >= 0:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def link_values(values: Values, relation: int, row: int) -> None:
+    """Put a row into the lists by value."""
+    for column in range(values.width[relation]):
+        number = values.lists[relation, column]
+        if number >= 0:
+            bucket = values.value[row, column] * values.listed.size + number
+            values.next[row, column] = values.first[bucket]
+            values.first[bucket] = row
+            values.degree[bucket] += 1
 
 
 @kernel
@@ -123,7 +203,9 @@ def begin_batch(graph: Graph) -> None:
 
 
 @kernel
-def update_relation(graph: Graph, relation: int, batch: Batch, out: Batch, cursor: Array) -> int:
+def update_relation(
+    graph: Graph, values: Values | None, relation: int, batch: Batch, out: Batch, cursor: Array
+) -> int:
     """Apply a batch to a relation, instant by instant, and emit the changes of each instant, one per edge.
 
     `cursor` is [next row, output rows]; returns DONE, or what is full, to be called again with that room.
@@ -146,7 +228,10 @@ def update_relation(graph: Graph, relation: int, batch: Batch, out: Batch, curso
         first_undo = graph.counts[UNDONE]
         for i in range(position, end):
             src, trg, exp = batch.key[i, SRC], batch.key[i, TRG], batch.exp[i]
-            row = find_row(graph, relation, src, trg)
+            if values is None:
+                row = find_row(graph, relation, src, trg)
+            else:
+                row = find_wide_row(graph, values, relation, batch.key[i])
             if batch.op[i] > 0:
                 if exp <= time:
                     continue
@@ -159,7 +244,10 @@ def update_relation(graph: Graph, relation: int, batch: Batch, out: Batch, curso
                     graph.exp[row] = 0
                     graph.stamp[row] = UNCHANGED
                     graph.older[row] = -1
-                    link_row(graph, row)
+                    if values is not None:
+                        for column in range(values.width[relation]):
+                            values.value[row, column] = batch.key[i, FIRST_VALUE + column]
+                    link_row(graph, values, row)
                 if exp > graph.exp[row]:
                     change_expiry(graph, row, time, exp)
             elif row >= 0 and graph.exp[row] > time and graph.exp[row] > exp:
@@ -172,6 +260,9 @@ def update_relation(graph: Graph, relation: int, batch: Batch, out: Batch, curso
                 at = cursor[EMITTED]
                 out.key[at, SRC] = graph.src[row]
                 out.key[at, TRG] = graph.trg[row]
+                if values is not None:
+                    for column in range(values.width[relation]):
+                        out.key[at, FIRST_VALUE + column] = values.value[graph.undo_row[undo], column]
                 out.ts[at] = time
                 out.exp[at] = after
                 out.op[at] = 1 if after > before else -1
@@ -182,7 +273,7 @@ def update_relation(graph: Graph, relation: int, batch: Batch, out: Batch, curso
 
 
 @kernel
-def pack_rows(graph: Graph, horizon: int) -> None:
+def pack_rows(graph: Graph, values: Values | None, horizon: int) -> None:
     """Drop the rows that are expired at `horizon`, and rebuild the pair index and all lists.
 
     Rows keep their order, so that a vertex's edges stay near each other. Only between two batches.
@@ -196,30 +287,39 @@ def pack_rows(graph: Graph, horizon: int) -> None:
             graph.exp[kept] = graph.exp[row]
             graph.stamp[kept] = UNCHANGED
             graph.older[kept] = -1
+            if values is not None:
+                for column in range(values.value.shape[1]):
+                    values.value[kept, column] = values.value[row, column]
             kept += 1
     graph.counts[ROWS] = kept
-    relink_rows(graph)
+    relink_rows(graph, values)
 
 
 @kernel
-def relink_rows(graph: Graph) -> None:
+def relink_rows(graph: Graph, values: Values | None) -> None:
     """Rebuild the pair index and all lists from the columns."""
     graph.pair[:] = -1
     graph.first_out[:] = -1
     graph.first_in[:] = -1
     graph.degree_out[:] = 0
     graph.degree_in[:] = 0
+    if values is not None:
+        values.first[:] = -1
+        values.degree[:] = 0
     for row in range(graph.counts[ROWS]):
-        link_row(graph, row)
+        link_row(graph, values, row)
 
 
 @kernel
-def mark_vertices(graph: Graph, horizon: int, live: Array) -> None:
-    """Mark the vertices of the rows that are valid after `horizon`."""
+def mark_vertices(graph: Graph, values: Values | None, horizon: int, live: Array) -> None:
+    """Mark the vertices and values of the rows that are valid after `horizon`."""
     for row in range(graph.counts[ROWS]):
         if graph.exp[row] > horizon:
             live[graph.src[row]] = True
             live[graph.trg[row]] = True
+            if values is not None:
+                for column in range(values.width[graph.relation[row]]):
+                    live[values.value[row, column]] = True
 
 
 @kernel

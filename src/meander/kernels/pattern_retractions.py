@@ -1,7 +1,7 @@
 """PATTERN for batches with retractions, which come from deletions upstream.
 
 The answers that a retracted tuple may have carried are found with the graph as it was before that instant, and
-evaluated again, with their own vertices bound, as it is after. This stands apart from `pattern` because a
+evaluated again, with their own columns bound, as it is after. This stands apart from `pattern` because a
 stream without deletions never needs it compiled.
 """
 
@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from meander.kernels.answers import emit_answer, find_answer
 from meander.kernels.batch import SRC, TRG, Batch
-from meander.kernels.graph import expiry_before, find_row
+from meander.kernels.graph import Graph, expiry_before, find_row, find_wide_row
 from meander.kernels.jit import Array, kernel
-from meander.kernels.pattern import PatternState, bind_tuple, complete_row, next_match, start_match
+from meander.kernels.pattern import (
+    Extension,
+    PatternState,
+    bind_tuple,
+    complete_row,
+    next_match,
+    start_match,
+)
 from meander.kernels.status import DONE, EMITTED, FOREVER, FULL_OUTPUT, FULL_SCRATCH, NEXT_ROW
 
 # In the cursor, after the first row of the instant and the number of output rows: the row of the instant that is
@@ -20,26 +27,36 @@ ROW_OF_INSTANT = 2
 
 
 @kernel
+def expiry_of_tuple(graph: Graph, extension: Extension | None, batch: Batch, i: int) -> int:
+    """The expiry of a batch's tuple before its instant."""
+    if extension is None:
+        row = find_row(graph, batch.source[i], batch.key[i, SRC], batch.key[i, TRG])
+    else:
+        row = find_wide_row(graph, extension.values, batch.source[i], batch.key[i])
+    return expiry_before(graph, row, batch.ts[i])
+
+
+@kernel
 def find_affected(state: PatternState, batch: Batch, begin: int, end: int) -> int:
     """List the entries that the retracted rows `begin` to `end`, all of one instant, carried; how many, or -1 if the
     list is full."""
-    graph, program, answers, matching = state.graph, state.program, state.answers, state.matching
+    graph, program, extension = state.graph, state.program, state.extension
+    answers, matching = state.answers, state.matching
     key = matching.key
     time = batch.ts[begin]
     count = 0
     for i in range(begin, end):
         if batch.op[i] > 0:
             continue
-        src, trg = batch.key[i, SRC], batch.key[i, TRG]
-        until = expiry_before(graph, find_row(graph, batch.source[i], src, trg), time)
+        until = expiry_of_tuple(graph, extension, batch, i)
         for atom in range(program.relation.size):
             if program.relation[atom] != batch.source[i]:
                 continue
-            if not bind_tuple(program, atom, src, trg, matching.values):
+            if not bind_tuple(program, extension, atom, batch, i, matching.values):
                 continue
-            start_match(graph, program, atom, time, True, until, matching)
+            start_match(graph, program, extension, atom, time, True, until, matching)
             while True:
-                exp = next_match(graph, program, atom, time, True, time, matching)
+                exp = next_match(graph, program, extension, atom, time, True, time, matching)
                 if exp < 0:
                     break
                 for column in range(key.size):
@@ -59,7 +76,8 @@ def shorten_answers(
     state: PatternState, batch: Batch, begin: int, end: int, out: Batch, cursor: Array
 ) -> int:
     """Emit the answers that the retracted rows of one instant shorten. Idempotent, so that it can be resumed."""
-    graph, program, answers, matching = state.graph, state.program, state.answers, state.matching
+    graph, program, extension = state.graph, state.program, state.extension
+    answers, matching = state.answers, state.matching
     key = matching.key
     time = batch.ts[begin]
     atoms = program.relation.size
@@ -76,9 +94,9 @@ def shorten_answers(
             key[column] = answers.key[entry, column]
             matching.values[program.output[column]] = key[column]
         best = time
-        start_match(graph, program, atoms, time, False, FOREVER, matching)
+        start_match(graph, program, extension, atoms, time, False, FOREVER, matching)
         while True:
-            exp = next_match(graph, program, atoms, time, False, best, matching)
+            exp = next_match(graph, program, extension, atoms, time, False, best, matching)
             if exp < 0:
                 break
             best = exp

@@ -94,6 +94,25 @@ def find_path(
 
 
 @kernel
+def write_path(search: Search, end: int, out: PathRows, cursor: Array) -> bool:
+    """Write the edges of the path that ends at a position in the queue; False if there is no room for them."""
+    length = 0
+    at = end
+    while search.before[at] >= 0:
+        length += 1
+        at = search.before[at]
+    if cursor[EMITTED] + length > out.row.size:
+        return False
+    at = end
+    for step in range(length):
+        out.row[cursor[EMITTED] + length - 1 - step] = search.row[at]
+        out.move[cursor[EMITTED] + length - 1 - step] = search.move[at]
+        at = search.before[at]
+    cursor[EMITTED] += length
+    return True
+
+
+@kernel
 def prove_records(
     graph: Graph,
     automaton: Automaton,
@@ -113,22 +132,10 @@ def prove_records(
         end = find_path(graph, automaton, search, src, trg, records.ts[i], records.exp[i])
         if end == NO_ROOM:
             return FULL_SCRATCH
-        if end < 0:
-            continue
-        length = 0
-        at = end
-        while search.before[at] >= 0:
-            length += 1
-            at = search.before[at]
-        if cursor[EMITTED] + length > out.row.size:
-            return FULL_OUTPUT
-        at = end
-        for step in range(length):
-            out.row[cursor[EMITTED] + length - 1 - step] = search.row[at]
-            out.move[cursor[EMITTED] + length - 1 - step] = search.move[at]
-            at = search.before[at]
-        cursor[EMITTED] += length
-        out.given[i] = True
+        if end >= 0:
+            if not write_path(search, end, out, cursor):
+                return FULL_OUTPUT
+            out.given[i] = True
     cursor[NEXT_ROW] = records.ts.size
     out.begin[records.ts.size] = cursor[EMITTED]
     return DONE

@@ -36,3 +36,13 @@ PATH_OPERATORS = {
         demand_aware=True,
     ),
 }
+
+ASCENDING = "ascending"
+
+ORDERED_PATH_OPERATORS = {
+    ASCENDING: PathOperator(
+        "meander.dataflow.operators.path_ascending:PathAscending",
+        "rows of roots, extended by edges in order of time",
+    ),
+}
+"""The algorithms of time-respecting paths: the choice of `PATH_OPERATORS` is for paths in any order."""

@@ -13,9 +13,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from meander.algebra.nodes import Plan, Receive, Side
-from meander.physical.plan import Operator, PhysicalPlan, QueryPlan, ReceiveOp, ScanOp, build
+from meander.physical.plan import (
+    Operator,
+    PhysicalPlan,
+    QueryPlan,
+    ReceiveOp,
+    ScanOp,
+    build,
+    stream_schemas,
+)
 from meander.physical.shares import Shares, nameless, scans
-from meander.physical.streams import SIDES
+from meander.physical.streams import SIDES, StreamSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,12 @@ class StagedPlan:
     def last(self) -> PhysicalPlan:
         """The plan that the results leave from."""
         return self.stages[-1].plan
+
+    @property
+    def schemas(self) -> dict[str, StreamSchema]:
+        """What the stages read of each stream that comes from outside."""
+        operators = (operator for stage in self.stages for operator in stage.plan.operators)
+        return stream_schemas(operator for operator in operators if isinstance(operator, ScanOp))
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -181,7 +195,7 @@ def _deliveries(stages: Sequence[Stage]) -> tuple[Delivery, ...]:
     for number, stage in enumerate(stages):
         sides: dict[tuple[str, str], set[Side | None]] = {}
         for operator in stream_operators(stage.plan.operators):
-            label = operator.label if isinstance(operator, ScanOp) else ""
+            label = (operator.label or "") if isinstance(operator, ScanOp) else ""
             sides.setdefault((operator.source.name, label), set()).add(operator.source.side)
         for (stream, label), read in sides.items():
             broadcast = None in read

@@ -58,10 +58,12 @@ def guess_language(text: str) -> str:
     `path(x, y) <- …` is a rule whose head is spelled like a keyword; G-CORE has `-[`, `]-` or `/` at its arrows.
     """
     structure = blank_out(text)
-    if re.match(r"\s*(?:\w|\.)+\s*\([^()]*\)\s*(?:as\s+\w+\s*)?<-(?!\s*[\[/])", structure, re.IGNORECASE):
+    if re.match(
+        r"\s*(?:\w|\.)+\s*\([^()]*\)\s*(?:as\s+\w+\s*)?(?::-|←|<-(?!\s*[\[/]))", structure, re.IGNORECASE
+    ):
         return "datalog"
     if re.match(r"\s*(?:graph\s+view|path|construct|match)\b", structure, re.IGNORECASE):
         return "gcore"
-    if re.match(r"\s*stream\b", structure, re.IGNORECASE):
+    if re.match(r"\s*(?:stream|table)\b", structure, re.IGNORECASE):
         return "datalog"
     return "gcore" if re.search(r"-\[|\]-|-/|/-", structure) else "datalog"

@@ -22,7 +22,7 @@ REFERENCE = "~"
 GCORE = Language(
     name="G-CORE",
     form="CONSTRUCT (u)-[:x]->(v) MATCH (u)-[:a]->(v) ON s WINDOW(24h)",
-    grammar="gcore.lark",
+    grammars=("lexical.lark", "gcore.lark"),
     keywords=(
         *("GRAPH", "VIEW", "AS", "PATH", "CONSTRUCT", "MATCH"),
         *("OPTIONAL", "ON", "WINDOW", "SLIDE", "WHERE", "AND"),

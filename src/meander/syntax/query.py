@@ -151,7 +151,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit, or `TABLE name` (without a window).
+    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit, or `TABLE name`, whose window is the
+    longest.
 
     `properties` are those that the query names, sorted by name.
     """

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from meander.algebra.nodes import Plan
+from meander.rewrite.laws.comparisons import eliminate_unused_values, pushdown_comparison_into_inputs
 from meander.rewrite.laws.filters import (
     merge_filters,
     pushdown_filter_into_path,
@@ -66,6 +67,9 @@ NORMALIZING: tuple[Law, ...] = (
     pushdown_filter_into_pattern,
     pushdown_filter_into_path,
     pushdown_filter_into_wscan,
+    # A value is unused once the comparisons that need it have moved to its input.
+    pushdown_comparison_into_inputs,
+    eliminate_unused_values,
     # Last, since duplicates are recognized only between inputs in normal form.
     eliminate_duplicate_inputs,
 )

@@ -6,23 +6,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from meander.algebra.nodes import Filter, Plan, Union, WScan
+from meander.rewrite.trees import renamed_refs
+from meander.syntax.values import SRC, TRG, conjunction
 
 
 def pushdown_filter_into_wscan(plan: Plan) -> Iterator[Plan]:
-    """`σ_φ(𝒲_T(S)) = 𝒲_T(σ_φ(S))`: edges that fail the condition are not stored."""
+    """`σ_φ(𝒲_T(S)) = 𝒲_T(σ_φ(S))`: edges that fail the predicate are not stored. A value that is a column is
+    there."""
     if isinstance(plan, Filter) and isinstance(plan.input, WScan):
-        condition = plan.input.condition.conjunction(plan.condition)
-        if condition is not None:
-            yield replace(plan.input, condition=condition)
+        columns = dict(enumerate((SRC, TRG, *(value.name for value in plan.input.values))))
+        pushed = renamed_refs(plan.predicate, columns)
+        yield replace(plan.input, predicate=conjunction([plan.input.predicate, pushed]))
 
 
 def merge_wscans(plan: Plan) -> Iterator[Plan]:
-    """`𝒲_T(S_a) ∪^d 𝒲_T(S_b) = ∪^d(𝒲_T(S_a ∪ S_b))`, for one stream, window and condition."""
+    """`𝒲_T(S_a) ∪^d 𝒲_T(S_b) = ∪^d(𝒲_T(S_a ∪ S_b))`, for one stream, window and predicate."""
     if not isinstance(plan, Union):
         return
     groups: dict[WScan, list[WScan]] = {}
     for scan in plan.inputs:
-        if isinstance(scan, WScan):
+        if isinstance(scan, WScan) and scan.labels:
             groups.setdefault(replace(scan, labels=("",)), []).append(scan)
     for scans in groups.values():
         if len(scans) > 1:
