@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from meander.algebra.nodes import PlanError
-from meander.syntax.query import Atom, Constant, Label, Rule, Term
+from meander.syntax.query import Atom, Constant, Label, Rule, Term, single_edge
 from meander.syntax.values import (
     IS_LOOP,
     SRC,
@@ -20,13 +20,6 @@ from meander.syntax.values import (
     map_refs,
     rejects_missing,
 )
-
-
-def single_edge(rule: Rule) -> Atom | None:
-    """The edge of a rule that selects edges of one label and keeps their direction; None for any other rule."""
-    atom = rule.body[0]
-    is_edge = isinstance(atom.expr, Label) and atom.name is None and not atom.expr.vertex
-    return atom if is_edge and len(rule.body) == 1 and rule.args == (atom.src, atom.trg) else None
 
 
 def single_edges(rules: Mapping[str, Sequence[Rule]], label: Label) -> Iterator[Label]:

@@ -17,9 +17,8 @@ have the labels that the expression uses.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
 
 from meander.algebra import automata
 from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, PlanError, Union, WScan
@@ -39,8 +38,7 @@ from meander.syntax.query import (
 )
 from meander.syntax.types import value_types
 from meander.syntax.values import (
-    Comparison,
-    Predicate,
+    LABEL,
     Property,
     Ref,
     ValueType,
@@ -87,13 +85,6 @@ def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
     return {head: proofs[head] for head in query.results}
 
 
-class _Source(NamedTuple):
-    """The plan of an atom, and the variables that its values are bound to, by their names."""
-
-    plan: Plan
-    bound: Mapping[str, Sequence[Variable]]
-
-
 class _Translation:
     """The plans of all heads of a query, built in `order`."""
 
@@ -127,31 +118,23 @@ class _Translation:
     def _rule(self, number: int, rule: Rule) -> Plan:
         forwarded = _forwarded(rule)
         if forwarded is not None:
-            plan = self._atom(number, forwarded).plan
+            plan = self._atom(number, forwarded)
             if [value.name for value in plan.values] == [name for name, _ in rule.values]:
                 return plan
         numbers: dict[Hashable, int] = {}
         inputs, ends = [], []
-        equal: list[Predicate] = []
         for position, atom in enumerate(_pattern_order(rule.body)):
-            source = self._atom(number, atom)
-            inputs.append(source.plan)
-            # A constant is selected by its Filter: here it is a variable that occurs once.
+            plan = self._atom(number, atom)
+            bound = dict(atom.values)
+            inputs.append(plan)
+            # A constant is selected by its Filter: here it is a variable that occurs once. So is a label that is not
+            # named.
             columns: list[Hashable] = [
                 term if isinstance(term, Variable) else (position, side)
                 for term, side in ((atom.src, "src"), (atom.trg, "trg"))
             ]
-            for name, kind in source.plan.values:
-                variables = source.bound.get(name, ())
-                same = [variable for variable in variables if self._kind(number, variable) is kind]
-                columns.append(same[0] if same else (position, name))
+            columns += [bound.get(value.name, (position, value.name)) for value in plan.values]
             ends.append(tuple(numbers.setdefault(column, len(numbers)) for column in columns))
-            # A column of another type than its variable, and the second variable of one column, are compared with it.
-            for (name, kind), column in zip(source.plan.values, columns[2:], strict=True):
-                here = Ref(numbers[column], kind)
-                for variable in source.bound.get(name, ()):
-                    if variable != column:
-                        equal.append(Comparison("=", here, Ref(variable.name, self._kind(number, variable))))
         kinds = {column: self._kind(number, column) for column in numbers if isinstance(column, Variable)}
         named = {column.name: at for column, at in numbers.items() if isinstance(column, Variable)}
 
@@ -161,33 +144,27 @@ class _Translation:
         returned = [*rule.args, *(variable for _, variable in rule.values)]
         if unbound := [variable.name for variable in returned if variable not in kinds]:
             raise PlanError(f"{rule.head} returns {unbound[0]}, which its body does not bind")
-        predicate = conjunction([*equal, rule.predicate])
         return Pattern(
             tuple(inputs),
             tuple(ends),
             tuple(numbers[variable] for variable in returned),
             _edge_label(rule.head),
-            None if predicate is None else map_refs(predicate, numbered),
+            None if rule.predicate is None else map_refs(rule.predicate, numbered),
             tuple(Property(name, kinds[variable]) for name, variable in rule.values),
         )
 
     def _kind(self, rule: int, variable: Hashable) -> ValueType | None:
         return self.types.variable(rule, variable.name) if isinstance(variable, Variable) else None
 
-    def _atom(self, rule: int, atom: Atom) -> _Source:
+    def _atom(self, rule: int, atom: Atom) -> Plan:
         if _is_path(atom):
-            return _Source(_bound(self.path(atom), atom), {})
+            return _bound(self.path(atom), atom)
         label = automata.labels(atom.expr)[0]
-        bound: dict[str, list[Variable]] = {}
-        for name, variable in atom.values:
-            bound.setdefault(name, []).append(variable)
         if label.stream is None:
-            return _Source(_bound(self._head(label, tuple(bound)), atom), bound)
-        values = []
-        for name, variables in bound.items():
-            kinds = [kind for variable in variables if (kind := self._kind(rule, variable)) is not None]
-            values.append(Property(name, kinds[0] if kinds else None))
-        return _Source(_bound(self._scan(label, tuple(values)), atom), bound)
+            return _bound(self._head(label, tuple(name for name, _ in atom.values)), atom)
+        # A variable that is an INT here and a FLOAT elsewhere is a FLOAT, to which the scan converts.
+        values = [Property(name, self._kind(rule, variable)) for name, variable in atom.values]
+        return _bound(self._scan(label, tuple(values)), atom)
 
     def _edge(self, label: Label) -> Plan:
         """The pairs of a label, without values."""
@@ -197,13 +174,15 @@ class _Translation:
         if label.stream not in self.streams:
             raise PlanError(f"no stream {label.stream}; streams: {', '.join(sorted(self.streams)) or 'none'}")
         stream = self.streams[label.stream]
+        # Edges that differ in their label alone are different edges: one may be deleted while the other stays.
+        labels = [Property(LABEL, ValueType.STRING)] if label.is_any else []
         return WScan(
             stream.name,
-            (label.name,),
+            () if label.is_any else (label.name,),
             stream.window,
             stream.slide,
             label.predicate,
-            values=tuple(sorted(values, key=lambda value: value.name)),
+            values=tuple(sorted([*values, *labels], key=lambda value: value.name)),
             named=stream.properties,
             vertex=label.vertex,
             table=stream.is_table,

@@ -12,7 +12,9 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from meander.algebra.nodes import Plan, Receive, Side
+from meander.algebra.nodes import Plan, Receive, Side, WScan
+from meander.algebra.trees import walk
+from meander.errors import ArgumentError
 from meander.physical.plan import (
     Operator,
     PhysicalPlan,
@@ -98,6 +100,11 @@ def build_stages(
     """The plan of all results for a number of cells; with `paths`, also the plans that prove the answers."""
     if cells == 1:
         return StagedPlan((Stage(build(list(plans), path_operator=path_operator, paths=paths)),))
+    scanned = (node for plan in plans for node in walk(plan.plan))
+    if any(isinstance(node, WScan) and not node.labels for node in scanned):
+        raise ArgumentError(
+            "a query of edges of any label runs in one cell", hint="name the labels, or leave out --cells"
+        )
     cutter = _Cutter()
     parts = cutter.cut(plans, paths)
     in_full = frozenset((plan.query, plan.head) for plan in plans if cutter.position_of(plan.plan) is None)

@@ -15,6 +15,7 @@ from meander.syntax.durations import UNITS
 from meander.syntax.parsing import blank_out, check_characters
 from meander.syntax.printing import to_datalog
 from meander.syntax.query import RegularQuery
+from meander.syntax.types import KnownTypes
 
 __all__ = ["guess_language", "parse", "to_datalog"]
 
@@ -35,12 +36,14 @@ def parse(
     language: str | None = None,
     unit: str = "s",
     views: Mapping[str, RegularQuery] | None = None,
+    types: KnownTypes | None = None,
 ) -> RegularQuery:
     """The regular query of a text in Datalog or G-CORE.
 
     `language` is "datalog", "gcore", or None to guess from the text. Durations are converted to `unit`, the
     time unit of the streams: "s", "ms" or "us". `views` are the queries that the text may read as streams,
-    by name. Raises `QueryError`, with the position marked in the text, if the text is not a regular query.
+    by name; `types` are the types of properties that the inputs know, by stream. Raises `QueryError`, with the
+    position marked in the text, if the text is not a regular query.
     """
     if language not in (None, *_PARSERS):
         raise ArgumentError(f"unknown language {language!r}", hint=f"languages are {', '.join(_PARSERS)}")
@@ -49,7 +52,7 @@ def parse(
     check_characters(text)
     if text.startswith("\ufeff"):
         text = " " + text[1:]
-    return _PARSERS[language or guess_language(text)](text, unit=unit, views=views)
+    return _PARSERS[language or guess_language(text)](text, unit=unit, views=views, types=types)
 
 
 def guess_language(text: str) -> str:

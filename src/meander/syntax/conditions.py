@@ -6,6 +6,8 @@ have is decided once the whole query is known (`types`).
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lark import Token, v_args
@@ -13,9 +15,13 @@ from lark.tree import Meta
 
 from meander.errors import ArgumentError, Span
 from meander.syntax.durations import parse_duration
-from meander.syntax.expressions import MAX_NESTING, T, TreeBuilder
+from meander.syntax.expressions import MAX_NESTING, Name, T, TreeBuilder
 from meander.syntax.parsing import parse_int, span_of
+from meander.syntax.sources import DeclaredProperty
 from meander.syntax.values import (
+    PROPERTY_TYPES,
+    RESERVED_PROPERTIES,
+    TIME_PROPERTY,
     And,
     Arithmetic,
     Comparison,
@@ -38,6 +44,10 @@ class Condition:
 
     predicate: Predicate
     span: Span
+
+
+Declared = tuple[DeclaredProperty, ...]
+"""The properties that a stream declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +152,61 @@ class ConditionBuilder(TreeBuilder[T]):
         if number in (float("inf"), float("-inf")):
             raise self.error("this number is too large", span, "a FLOAT is at most about 1.8e308")
         return Const(number, ValueType.FLOAT, span)
+
+    # -- declared properties
+
+    def properties(self, properties: list[DeclaredProperty]) -> Declared:
+        self.check_distinct(declared.name for declared in properties)
+        return tuple(properties)
+
+    def check_distinct(self, names: Iterable[Name]) -> None:
+        """Refuse a property that is named twice."""
+        seen: set[str] = set()
+        for name in names:
+            if name.value in seen:
+                raise self.error(
+                    f"the property {name.value} is named twice",
+                    name.span,
+                    "name each property once; the variables of two are compared with each other: m1 = m2",
+                )
+            seen.add(name.value)
+
+    def check_window(self, is_table: bool, name: Name, window: int | None, span: Span) -> None:
+        """Refuse a table with a window."""
+        if is_table and window is not None:
+            raise self.error(
+                f"the table {name.value} has a window",
+                span,
+                "rows of a TABLE hold until they are replaced; rows that expire belong to a STREAM",
+            )
+
+    @v_args(inline=True)
+    def property(self, name: Name, kind: Token | None) -> DeclaredProperty:
+        self.check_property(name)
+        if name.value == TIME_PROPERTY:
+            raise self.error(
+                "ts needs no declaration", name.span, "every edge has its time, ts, of type TIME"
+            )
+        if kind is None:
+            return DeclaredProperty(name, None)
+        if kind.upper() not in PROPERTY_TYPES:
+            close = difflib.get_close_matches(kind.upper(), PROPERTY_TYPES, n=1)
+            raise self.error(
+                f"unknown type {kind}",
+                span_of(kind),
+                f"types are {', '.join(PROPERTY_TYPES)}" + (f"; did you mean {close[0]}?" if close else ""),
+            )
+        return DeclaredProperty(name, ValueType(kind.upper()))
+
+    def check_property(self, name: Name) -> None:
+        """Columns of every row are not properties, but for `ts`."""
+        if name.value in RESERVED_PROPERTIES and name.value != TIME_PROPERTY:
+            raise self.error(
+                f"{name.value} is not a property",
+                name.span,
+                f"{', '.join(RESERVED_PROPERTIES)} are columns of every row; of these only ts can be read, "
+                "like a property",
+            )
 
     def _grow(self, node: Predicate | Scalar, parts: list[Part], meta: Meta) -> Part:
         nesting = 1 + max(part.nesting for part in parts)

@@ -17,7 +17,7 @@ from lark.tree import Meta
 
 from meander.errors import QueryError, Span
 from meander.syntax.checks import check_query
-from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Part
+from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
 from meander.syntax.parsing import Language, TextErrors, read, span_of
 from meander.syntax.printing import short_list
@@ -33,11 +33,9 @@ from meander.syntax.query import (
     implied_result,
     map_labels,
 )
-from meander.syntax.sources import DeclaredProperty, SourceClause, Sources
+from meander.syntax.sources import SourceClause, Sources
 from meander.syntax.types import KnownTypes, infer_types
 from meander.syntax.values import (
-    PROPERTY_TYPES,
-    RESERVED_PROPERTIES,
     TIME_PROPERTY,
     Comparison,
     Const,
@@ -68,7 +66,8 @@ DATALOG = Language(
     keywords=("STREAM", "TABLE", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
     hints=(
         ("_ARROW", "COLON", "a rule is written head <- body"),
-        ("DOT", "LSQB", "only a label has a predicate: write (a[w > 5]/b[w > 5])(x, y), each with its own"),
+        ("COMPARISON", "DOT", "a value has no parts: a property is bound in its atom, as amount: m is"),
+        ("VBAR", "LSQB", "only a label has a predicate: write (a[w > 5]/b[w > 5])(x, y), each with its own"),
         ("DOT", "", "a rule ends with a full stop, and its atoms are separated by commas"),
         ("DURATION", "", DURATION_HINT),
     ),
@@ -145,7 +144,7 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
         meta: Meta,
         keyword: Token,
         name: Name,
-        properties: tuple[DeclaredProperty, ...] | None,
+        properties: Declared | None,
         window: int | None,
         slide: int | None,
     ) -> SourceClause:
@@ -158,58 +157,13 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
         meta: Meta,
         keyword: Token,
         name: Name,
-        properties: tuple[DeclaredProperty, ...] | None,
+        properties: Declared | None,
         window: int | None,
         slide: int | None,
     ) -> SourceClause:
         self.check_dotless("table", name)
-        if window is not None or slide is not None:
-            raise self.error(
-                f"the table {name.value} has a window",
-                span_of(meta),
-                "rows of a TABLE hold until they are replaced; rows that expire belong to a STREAM",
-            )
+        self.check_window(True, name, window or slide, span_of(meta))
         return SourceClause(name, None, None, span_of(meta), properties, is_table=True)
-
-    def properties(self, properties: list[DeclaredProperty]) -> tuple[DeclaredProperty, ...]:
-        seen: set[str] = set()
-        for declared in properties:
-            if declared.name.value in seen:
-                raise self.error(
-                    f"the property {declared.name.value} is declared twice",
-                    declared.name.span,
-                    "declare each property once",
-                )
-            seen.add(declared.name.value)
-        return tuple(properties)
-
-    @v_args(inline=True)
-    def property(self, name: Name, kind: Token | None) -> DeclaredProperty:
-        self.check_property(name)
-        if name.value == TIME_PROPERTY:
-            raise self.error(
-                "ts needs no declaration", name.span, "every edge has its time, ts, of type TIME"
-            )
-        if kind is None:
-            return DeclaredProperty(name, None)
-        if kind.upper() not in PROPERTY_TYPES:
-            close = difflib.get_close_matches(kind.upper(), PROPERTY_TYPES, n=1)
-            raise self.error(
-                f"unknown type {kind}",
-                span_of(kind),
-                f"types are {', '.join(PROPERTY_TYPES)}" + (f"; did you mean {close[0]}?" if close else ""),
-            )
-        return DeclaredProperty(name, ValueType(kind.upper()))
-
-    def check_property(self, name: Name) -> None:
-        """Columns of every row are not properties, but for `ts`."""
-        if name.value in RESERVED_PROPERTIES and name.value != TIME_PROPERTY:
-            raise self.error(
-                f"{name.value} is not a property",
-                name.span,
-                f"{', '.join(RESERVED_PROPERTIES)} are columns of every row; of these only ts can be read, "
-                "like a property",
-            )
 
     # -- rules
 
@@ -223,6 +177,10 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
             return QualifiedName(first.value, None, span_of(meta))
         return QualifiedName(second.value, first.value, span_of(meta))
 
+    @v_args(meta=True, inline=True)
+    def any_label(self, meta: Meta, stream: Name, star: Token) -> QualifiedName:
+        return QualifiedName("", stream.value, span_of(meta))
+
     @v_args(inline=True)
     def label(self, symbol: QualifiedName, condition: Condition | None) -> Expression:
         predicate = None if condition is None else condition.predicate
@@ -233,22 +191,12 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
 
     def terms(self, terms: list[Term | NamedTerm | None]) -> tuple[Term | NamedTerm, ...]:
         present = tuple(term for term in terms if term is not None)
-        seen: set[str] = set()
-        for before, term in pairwise((None, *present)):
+        for before, term in pairwise(present):
             if isinstance(before, NamedTerm) and not isinstance(term, NamedTerm):
                 raise self.error(
-                    "a vertex stands before the properties",
-                    term.span if term else None,
-                    "write a(x, y, amount: m)",
+                    "a vertex stands before the properties", term.span, "write a(x, y, amount: m)"
                 )
-            if isinstance(term, NamedTerm):
-                if term.name.value in seen:
-                    raise self.error(
-                        f"the property {term.name.value} is named twice",
-                        term.span,
-                        "name each property once, and compare its variable with others: m1 = m2",
-                    )
-                seen.add(term.name.value)
+        self.check_distinct(term.name for term in present if isinstance(term, NamedTerm))
         return present
 
     @v_args(meta=True, inline=True)
@@ -285,8 +233,7 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
                 raise self.error(
                     "a head takes variables, not vertices",
                     term.span,
-                    "let the body bind a variable to it, as a{0} does (the path without a step): "
-                    f"{symbol}(v, y) <- a(v, y), a{{0}}({self.text[_slice_of(term.span)]}, v).",
+                    f"compare a variable with it: {symbol}(v, y) <- a(v, y), v = {self.text[_slice_of(term.span)]}.",
                 )
             if isinstance(value, Const):
                 raise self.error(
@@ -456,6 +403,10 @@ class _Resolver(TextErrors):
                 f"{view} is read by this query, so its labels stand in bodies alone; choose another head",
             )
         body = tuple(replace(atom, expr=map_labels(atom.expr, self.resolve_label)) for atom in rule.body)
+        for atom in body:
+            for name, variable in atom.values:
+                if isinstance(atom.expr, Label) and atom.expr.stream is not None:
+                    self.sources.check_property(atom.expr.stream, name, variable.span)
         return replace(rule, body=body)
 
     def resolve_label(self, label: Label) -> Label:

@@ -67,7 +67,7 @@ def to_datalog(query: RegularQuery, unit: str | None = None) -> str:
         for rule in query.rules
         for atom in rule.body
         for label in labels_of(atom.expr)
-        if len(query.streams) == 1 and label.stream is not None and label.name not in shadowed
+        if len(query.streams) == 1 and label.stream is not None and label.name and label.name not in shadowed
     )
 
     def label_text(label: Label) -> str:
@@ -84,7 +84,8 @@ def qualified_label(label: Label) -> str:
     """`stream.label`, or the name of a head, with its predicate."""
     if label.stream is None:
         return _with_predicate(symbol_text(label.name), label)
-    return _with_predicate(f"{name_text(label.stream)}.{name_text(label.name)}", label)
+    name = name_text(label.name) if label.name else "*"
+    return _with_predicate(f"{name_text(label.stream)}.{name}", label)
 
 
 def _with_predicate(name: str, label: Label) -> str:

@@ -87,6 +87,12 @@ class Sources(TextErrors):
 
     def label(self, label: Label, source: str) -> Label:
         """A label of a declared stream or view."""
+        if label.is_any and source in self.view_labels:
+            raise self.error(
+                f"{source} is a view: its labels are known",
+                label.span,
+                f"name one of them: {short_list(self.view_labels[source])}",
+            )
         if source not in self.view_labels:
             self._check_properties(label, source)
             return replace(label, stream=source)

@@ -8,13 +8,14 @@ left to the input (None).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from meander.errors import QueryError, Span
 from meander.syntax.durations import MICROSECONDS
-from meander.syntax.printing import scalar_text
+from meander.syntax.printing import reference_text, scalar_text
 from meander.syntax.query import Atom, Label, PathExpr, RegularQuery, Rule, Variable, labels_of, map_labels
 from meander.syntax.values import (
     NUMBERS,
@@ -71,13 +72,6 @@ class ValueTypes:
 
     def head(self, head: str, name: str) -> ValueType | None:
         return self.types.get((f"h.{head}", name))
-
-
-def undecided(query: RegularQuery) -> list[tuple[str, str]]:
-    """The properties whose type neither query nor input has decided: (stream, property)."""
-    return [
-        (stream.name, name) for stream in query.streams for name, kind in stream.properties if kind is None
-    ]
 
 
 def source_key(label: Label) -> str:
@@ -199,7 +193,8 @@ class _Inference:
     def _hint(self, owner: str, scalar: Scalar, kind: ValueType | None, weak: bool) -> bool:
         """Give a type to the references of a scalar that have none."""
         match scalar:
-            case Ref(name) if kind is not None and (owner, str(name)) not in self.types:
+            case Ref(name) if kind not in (None, ValueType.VERTEX) and (owner, str(name)) not in self.types:
+                assert kind is not None
                 self.types[owner, str(name)] = kind
                 return True
             case Arithmetic(op, left, right):
@@ -262,7 +257,7 @@ class _Inference:
 
     def _check_link(self, prop: Key, variable: Key, span: Span | None) -> None:
         kind, bound = self.types.get(prop), self.types.get(variable)
-        if kind is None or bound is None or kind is bound or (kind in NUMBERS and bound in NUMBERS):
+        if bound is None or kind is bound or (kind in NUMBERS and bound in NUMBERS):
             return
         name = variable[1]
         if bound is ValueType.VERTEX:
@@ -316,23 +311,32 @@ class _Inference:
                 hint="vertices have no order, only = and !=; "
                 "a value is bound in its atom, as amount: m is, and m compares",
             )
-        if None in kinds or kinds[0] is kinds[1] or set(kinds) <= NUMBERS:
+        is_vertex = ValueType.VERTEX in kinds
+        if kinds[0] is kinds[1] or (None in kinds and not is_vertex) or set(kinds) <= NUMBERS:
             return left, right
-        if ValueType.VERTEX in kinds:
-            value = right if kinds[0] is ValueType.VERTEX else left
-            what = "a value" if any(refs(value)) else f"{_written(value)}"
+        if is_vertex:
+            value, kind = (right, kinds[1]) if kinds[0] is ValueType.VERTEX else (left, kinds[0])
             raise QueryError(
-                f"a vertex is compared with {what}, which is {kinds[1] if value is right else kinds[0]}",
+                f"a vertex is compared with {self._written(value, located)}, which is {kind or 'a value'}",
                 text=self.text,
                 span=span,
                 hint='a vertex compares with a vertex: x != y, x = "alice", x = 7',
             )
         raise QueryError(
-            f"{_written(left)} is {kinds[0]}, and {_written(right)} is {kinds[1]}",
+            f"{self._written(left, located)} is {kinds[0]}, and {self._written(right, located)} is {kinds[1]}",
             text=self.text,
             span=span,
             hint=_mixture_hint(left, right, kinds),
         )
+
+    def _written(self, scalar: Scalar, located: bool) -> str:
+        """A scalar as the text has it: `e.amount` is a variable of another name by now."""
+
+        def reference(ref: Ref) -> str:
+            in_text = located and ref.span is not None and self.text
+            return self.text[ref.span.start : ref.span.end] if in_text and ref.span else reference_text(ref)
+
+        return scalar_text(scalar, reference)
 
     def _converted(self, scalar: Scalar, beside: ValueType | None, located: bool) -> Scalar:
         match scalar:
@@ -363,7 +367,7 @@ class _Inference:
                     kind = self._type(owner, side)
                     if kind is not None and kind not in NUMBERS:
                         raise QueryError(
-                            f"{_written(side)} is {kind}: {op} takes numbers",
+                            f"{self._written(side, located)} is {kind}: {op} takes numbers",
                             text=self.text,
                             span=_span((side,)) if located else None,
                             hint="INT, FLOAT and TIME are numbers",
@@ -412,14 +416,13 @@ def _span(scalars: tuple[Scalar, ...]) -> Span | None:
     return Span(min(span.start for span in spans), max(span.end for span in spans)) if spans else None
 
 
-def _written(scalar: Scalar) -> str:
-    return scalar_text(scalar)
-
-
 def _mixture_hint(left: Scalar, right: Scalar, kinds: tuple[ValueType | None, ...]) -> str:
     for scalar, other in ((left, kinds[1]), (right, kinds[0])):
-        if isinstance(scalar, Const) and scalar.type is ValueType.STRING and other in NUMBERS:
+        if not isinstance(scalar, Const):
+            continue
+        looks_like_number = isinstance(scalar.value, str) and re.fullmatch(r"-?\d+(\.\d+)?", scalar.value)
+        if looks_like_number and other in NUMBERS:
             return f"write the number without quotes: {scalar.value}"
-        if isinstance(scalar, Const) and scalar.type in NUMBERS and other is ValueType.STRING:
+        if scalar.type in NUMBERS and other is ValueType.STRING:
             return f'write the text in quotes: "{scalar.value}"; or declare the property with another type'
     return "INT, FLOAT and TIME compare as numbers; any other types compare with their own only"

@@ -37,6 +37,9 @@ NUMBERS = frozenset({ValueType.INT, ValueType.FLOAT, ValueType.TIME})
 TIME_PROPERTY = "ts"
 """The property that every edge has: its own time."""
 
+LABEL = "label"
+"""The label of an edge, as a column of a scan of any label."""
+
 SRC, TRG = "src", "trg"
 """The end points of a tuple, as a predicate on it names them."""
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from meander.algebra.nodes import Filter, Pattern, Plan, Union, WScan
 from meander.rewrite.trees import filtered, pattern, renamed_refs
 from meander.syntax.values import (
+    LABEL,
     Comparison,
     Predicate,
     Ref,
@@ -100,6 +101,8 @@ def without_column(plan: Plan, column: int) -> Plan | None:
     match plan:
         case WScan():
             value = plan.values[column - 2]
+            if value.name == LABEL:
+                return None
             present = None
             if not rejects_missing(plan.predicate, value.name):
                 present = is_present(Ref(value.name, value.type))
