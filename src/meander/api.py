@@ -1,29 +1,33 @@
 """Meander from Python, in one process: `run` answers a query over edges, `plans` lists its equivalent plans.
 
 for answer in meander.run(text, [("ann", "follows", "bob", 1), …], paths=True): …
+frame = meander.run(text, "edges.parquet").to_pandas()
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Unpack
 
 from meander.algebra.printing import notation
-from meander.dataflow.answers import as_dicts
+from meander.dataflow.answers import Answers, AnswerSchema
 from meander.dataflow.edges import Reject
 from meander.dataflow.ingest import Jump
 from meander.dataflow.layout import StreamLayout, check_mappings, stream_layouts
 from meander.dataflow.runner import run_local
-from meander.dataflow.sinks.writer import open_rejects
+from meander.dataflow.sinks.writer import open_answers, open_rejects
 from meander.dataflow.sources.objects import source_of
+from meander.dataflow.sources.reader import is_live
 from meander.dataflow.sources.source import ReadOptions
 from meander.dataflow.tabular import Chunk
 from meander.dataflow.tally import Tally, jump_message
 from meander.engine import compile_query, open_dataflow, physical_plan
 from meander.errors import ArgumentError
 from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, OptionValues, RunOptions
+from meander.run_result import RunResult
 
 if TYPE_CHECKING:
     from meander.dataflow.dataflow import Dataflow
@@ -38,9 +42,10 @@ def run(
     *,
     columns: Mapping[str, Mapping[str, str]] | None = None,
     labels: Mapping[str, str] | None = None,
+    answers: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None = None,
     rejects: list[dict[str, str]] | str | PathLike[str] | None = None,
     **options: Unpack[OptionValues],
-) -> Iterator[dict[str, Any]]:
+) -> RunResult:
     """Answer a Datalog or G-CORE query over edges, in this process, without Spark.
 
     `edges` is an iterable of (src, label, trg, ts[, op]) tuples, or of mappings with these keys and properties; a
@@ -48,9 +53,14 @@ def run(
     streams, a mapping from stream names to such. `columns` has by stream the columns of fields and properties under
     other names, `{"bank": {"src": "account_from"}}`, and `labels` the label of all rows, `{"bank": "transfer"}`.
 
-    The answers are dicts with the fields of an answer record, in order of time. `rejects` receives the edges that
-    could not be used: a list of dicts, or the path of a .jsonl file. A time that is suspiciously far ahead of those
-    before it is a `UserWarning`, unless `max_jump` decides what is too far; so is a property that no edge has had.
+    The result is iterated over for dicts with the fields of an answer record, in order of time; it also gives Arrow
+    record batches and tables, and DataFrames of pandas and polars. With `answers` (what the command's `--out` names,
+    or a mapping from the names of several results to such) the run is made at once, to its end, and the answers are
+    written there.
+
+    `rejects` receives the edges that could not be used: a list of dicts, or the path of a .jsonl file. A time that is
+    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far; so is a
+    property that no edge has had.
 
     Options have the names of the command's: `paths`, `mode`, `lateness`, `max_jump`, `time_unit`, `plan`,
     `path_operator`, `batch_rows`, `memory`, `demand`, `threads`. The query is checked at once, not with the first
@@ -72,13 +82,23 @@ def run(
     live = any(source.is_live() for source in opened.values())
     batch_rows = chosen.batch_rows or LOCAL_BATCH_ROWS
     sources = {name: source.chunks(ReadOptions(layouts[name], batch_rows)) for name, source in opened.items()}
-    return _answers(dataflow, sources, layouts, chosen, live, rejects)
+    schemas = {result.head: AnswerSchema.of(result, paths=chosen.paths) for result in plan.results}
+    read = _answers(dataflow, sources, layouts, chosen, live, rejects)
+    waits = any(isinstance(source, Iterator) or _is_live_path(source) for source in given.values())
+    result = RunResult(read if answers is None else _written(read, answers, schemas), schemas, live=waits)
+    if answers is not None:
+        result.read_all()
+    return result
 
 
 def plans(query: str, *, time_unit: str = DEFAULTS.time_unit) -> list[str]:
     """The equivalent plans of a query's first result, in the paper's notation; their numbers are `plan`'s."""
     first, *_ = compile_query(query, RunOptions.of(time_unit=time_unit)).plans.values()
     return [notation(plan) for plan in first]
+
+
+def _is_live_path(source: Edges) -> bool:
+    return isinstance(source, str | PathLike) and is_live(fspath(source))
 
 
 def _answers(
@@ -88,7 +108,8 @@ def _answers(
     options: RunOptions,
     live: bool,
     rejects: list[dict[str, str]] | str | PathLike[str] | None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[tuple[str, Answers]]:
+    """The answers of the run, each with the name of its result."""
     sink = open_rejects(fspath(rejects)) if isinstance(rejects, str | PathLike) else None
 
     def reject(rows: list[Reject]) -> None:
@@ -103,7 +124,7 @@ def _answers(
     tally = Tally()
     tally.read_properties(layouts)
     try:
-        for _, answers in run_local(
+        for result, answers in run_local(
             dataflow,
             {name: tally.counting(name, chunks) for name, chunks in sources.items()},
             lateness=options.lateness,
@@ -112,12 +133,40 @@ def _answers(
             reject=reject,
             warn=warn,
         ):
-            yield from as_dicts(answers)
+            yield result.head, answers
         for unseen in tally.properties_unseen:
             warnings.warn(unseen, stacklevel=2)
     finally:
         if sink is not None:
             sink.close()
+
+
+def _written(
+    read: Iterator[tuple[str, Answers]],
+    targets: str | PathLike[str] | Mapping[str, str | PathLike[str]],
+    schemas: Mapping[str, AnswerSchema],
+) -> Iterator[tuple[str, Answers]]:
+    """The answers, each batch after it has been written."""
+    if not isinstance(targets, Mapping):
+        if len(schemas) > 1:
+            raise ArgumentError(
+                f"the query has several results: {', '.join(schemas)}",
+                hint="give the answers of each a target, as a mapping from its name",
+            )
+        targets = dict.fromkeys(schemas, targets)
+    if unknown := sorted(set(targets) - set(schemas)):
+        raise ArgumentError(
+            f"the query has no result {unknown[0]}", hint=f"its results are {', '.join(schemas)}"
+        )
+    with ExitStack() as opened:
+        sinks = {
+            name: opened.enter_context(open_answers(fspath(target), schemas[name]))
+            for name, target in targets.items()
+        }
+        for name, answers in read:
+            if name in sinks:
+                sinks[name].write(answers)
+            yield name, answers
 
 
 def _by_stream(
