@@ -39,9 +39,9 @@ def run(
     query: str,
     edges: Edges | Mapping[str, Edges],
     *,
-    answers: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None = None,
     columns: Mapping[str, Mapping[str, str]] | None = None,
     labels: Mapping[str, str] | None = None,
+    answers: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None = None,
     rejects: list[dict[str, str]] | str | PathLike[str] | None = None,
     **options: Unpack[OptionValues],
 ) -> RunResult:
@@ -55,9 +55,11 @@ def run(
     The result is iterated over for dicts with the fields of an answer record, in order of time; it also gives Arrow
     record batches and tables, and DataFrames of pandas and polars. With `answers` (what the command's `--out` names,
     or a mapping from the names of several results to such) the run is made at once, to its end, and the answers are
-    written there. `rejects` receives the edges that could not be used: a list of dicts, or the path of a .jsonl file.
-    A time that is suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too
-    far; so is a property that no edge has had.
+    written there.
+
+    `rejects` receives the edges that could not be used: a list of dicts, or the path of a .jsonl file. A time that is
+    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far; so is a
+    property that no edge has had.
 
     Options have the names of the command's: `paths`, `mode`, `lateness`, `max_jump`, `time_unit`, `plan`,
     `path_operator`, `batch_rows`, `memory`, `demand`, `threads`. The query is checked at once, not with the first

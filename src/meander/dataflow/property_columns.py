@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from meander.dataflow.edges import VERDICTS, Reason, arrow_text, as_text
 from meander.dataflow.layout import TIME_DIGITS, StreamLayout
@@ -182,6 +181,8 @@ def from_arrow_column(column: pa.Array, kind: ValueType, unit: str) -> Converted
 
 def _valid_text(column: pa.Array) -> Converted:
     """The strings; Arrow does not check that those of a file are UTF-8."""
+    import pyarrow.compute as pc
+
     text = arrow_text(column)
     verdict = np.zeros(text.rows, np.int16)
     judge_text(text.data, text.start, text.end, NOT_UTF8, verdict)
@@ -192,12 +193,16 @@ def _valid_text(column: pa.Array) -> Converted:
 
 
 def _without_nan(column: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
     floats = column.cast(pa.float64(), safe=False)
     nan = pc.is_nan(floats)
     return pc.if_else(nan, None, floats) if pc.any(nan).as_py() else floats
 
 
 def _int64(column: pa.Array) -> Converted:
+    import pyarrow.compute as pc
+
     if column.type != pa.uint64():
         return column.cast(pa.int64()), None
     large = pc.greater(column, pa.scalar(2**63 - 1, pa.uint64())).fill_null(False)

@@ -20,11 +20,13 @@ from meander.syntax.types import KnownTypes
 __all__ = ["guess_language", "parse", "to_datalog"]
 
 
-def _parse_gcore(text: str, *, unit: str, views: Mapping[str, RegularQuery] | None) -> RegularQuery:
+def _parse_gcore(
+    text: str, *, unit: str, views: Mapping[str, RegularQuery] | None, types: KnownTypes | None
+) -> RegularQuery:
     # Queries in Datalog do not wait for this import.
     from meander.syntax.gcore import parse_gcore
 
-    return parse_gcore(text, unit=unit, views=views)
+    return parse_gcore(text, unit=unit, views=views, types=types)
 
 
 _PARSERS = {"datalog": parse_datalog, "gcore": _parse_gcore}
