@@ -25,6 +25,7 @@ SELECTION = (
     "dataflow/test_engine_examples.py",
     "dataflow/test_predicates.py::test_edges_are_selected_as_row_by_row",
     "dataflow/test_sources.py",
+    "test_run_result.py::test_values_are_an_object_in_json_and_a_struct_in_arrow",
     "laws/test_law_demand.py",
     "laws/test_law_local.py::test_a_named_case_holds_with_the_smallest_tables",
     "spark/test_spark_recovery_law.py::test_a_named_case_holds_as_it_was_found",

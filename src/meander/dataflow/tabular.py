@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from meander.dataflow.edges import (
     MAX_TIME,
@@ -90,6 +89,9 @@ def from_arrow(
     ts = _time_column(columns["ts"], time_unit, verdict)
     op = np.ones(batch.num_rows, np.int8)
     if "op" in columns:
+        # Text files are read without it, and should not wait for its import.
+        import pyarrow.compute as pc
+
         signs = columns["op"].cast(pa.large_string())
         minus = _truth(pc.equal(signs, "-"))
         _mark(verdict, ~(minus | _truth(pc.equal(signs, "+"))), BAD_OP)
