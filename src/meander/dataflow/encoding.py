@@ -264,8 +264,8 @@ def _batch(edges: Edges, key: Array, source: Array) -> Batch:
 def _batch_of_rows(edges: Edges, rows: Array, key: Array, source: Array) -> Batch:
     if rows.size == edges.rows:
         return _batch(edges, key, source)
-    ts = edges.ts[rows]
-    return Batch(key, ts, ts, edges.op[rows], source)
+    ts = edges.ts.take(rows)
+    return Batch(key, ts, ts, edges.op.take(rows), source)
 
 
 def _all_or(edges: Edges, rows: Array) -> Array | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -56,6 +58,12 @@ BOOL_NAMES = Text(
     np.full(2, BOOL, np.int8),
 )
 """The names of False and True."""
+
+
+def list_values(column: ValueColumn) -> list[Any]:
+    """A value of some answers as Python objects."""
+    values = column.values.values() if isinstance(column.values, Text) else column.values.tolist()
+    return list(values)
 
 
 def value_array(column: ValueColumn) -> pa.Array:

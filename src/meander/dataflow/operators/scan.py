@@ -82,5 +82,4 @@ def with_expiry(edges: Batch, node: ScanOp) -> Batch:
     else:
         begin = edges.ts // node.slide * node.slide
         exp = np.where(edges.op > 0, begin + node.window, edges.ts)
-    # Cheaper than `_replace`.
     return Batch(edges.key, edges.ts, exp, edges.op, edges.source)
