@@ -42,6 +42,7 @@ bench: setup .venv-bench/.meander-setup
 	$(BIN)/meander bench --data social --windows 30d --path-operator s-path,closure,auto
 	$(BIN)/meander bench --data dense --queries Q1 --windows 30d --path-operator closure --threads 1,2
 	$(BIN)/meander bench --data dense --queries Q1 --windows 10d,20d,30d,60d,120d --path-operator s-path,closure,auto --prefix 20000
+	$(BIN)/meander bench --only values
 	$(BIN)/meander bench --only spark
 
 .venv-bench/.meander-setup: pyproject.toml

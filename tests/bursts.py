@@ -50,23 +50,23 @@ def pairs(chance: random.Random, count: int) -> list[tuple[int, int]]:
 
 def chains(chance: random.Random, count: int) -> list[tuple[int, int]]:
     """Paths of up to seven edges, some of them closed to rings."""
-    found: list[tuple[int, int]] = []
-    while len(found) < count:
-        first, length = 8 * len(found), chance.randrange(1, 8)
-        found += [(first + i, first + i + 1) for i in range(length)]
+    drawn_edges: list[tuple[int, int]] = []
+    while len(drawn_edges) < count:
+        first, length = 8 * len(drawn_edges), chance.randrange(1, 8)
+        drawn_edges += [(first + i, first + i + 1) for i in range(length)]
         if chance.random() < 0.3:
-            found.append((first + length, first))
-    return found
+            drawn_edges.append((first + length, first))
+    return drawn_edges
 
 
 def stars(chance: random.Random, count: int) -> list[tuple[int, int]]:
     """A few vertices with very many edges, in or out."""
     hubs = [(hub, chance.random() < 0.5) for hub in range(chance.randrange(1, 4))]
-    found = []
+    drawn_edges = []
     for i in range(count):
         hub, out = chance.choice(hubs)
-        found.append((hub, 10 + i) if out else (10 + i, hub))
-    return found
+        drawn_edges.append((hub, 10 + i) if out else (10 + i, hub))
+    return drawn_edges
 
 
 def scattered(chance: random.Random, count: int) -> list[tuple[int, int]]:
@@ -103,7 +103,7 @@ def burst_edges(
     """A stream in order of time. Some edges come again, under another label too; a deletion may come in the instant
     of what it deletes, before it or after it."""
     chance = random.Random(seed)
-    found: list[Edge] = []
+    drawn_edges: list[Edge] = []
     # Labels in turn, so that the edges of a chain spell words, or at random.
     in_turn = chance.random() < 0.5
     kinds = [labels[i % len(labels)] if in_turn else chance.choice(labels) for i in range(2 * count)]
@@ -116,11 +116,11 @@ def burst_edges(
         for edge in chance.sample(edges, max(1, len(edges) // len(instants))):
             src, label, trg = edge
             now.append((src, UNASKED if chance.random() < 0.02 else label, trg, time))
-        now += [(*edge[:3], time) for edge in chance.sample(found, len(found) // 4)]
-        for edge in chance.sample([*found, *now], int(deletions * len(now))):
+        now += [(*edge[:3], time) for edge in chance.sample(drawn_edges, len(drawn_edges) // 4)]
+        for edge in chance.sample([*drawn_edges, *now], int(deletions * len(now))):
             now.insert(chance.randrange(len(now) + 1), (*edge[:3], time, "-"))
-        found += now
-    return found
+        drawn_edges += now
+    return drawn_edges
 
 
 @st.composite

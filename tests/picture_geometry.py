@@ -50,8 +50,8 @@ def text_rectangle(text: ET.Element) -> tuple[float, float, float, float]:
     return left, y - 0.76 * size, left + width, y + 0.24 * size
 
 
-def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def overlap(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
 def check_picture(svg: str) -> None:
@@ -59,8 +59,8 @@ def check_picture(svg: str) -> None:
     width, height = number(root, "width"), number(root, "height")
     boxes = boxes_of(svg)
     assert boxes
-    for (_, one), (_, other) in combinations(boxes, 2):
-        assert not overlap(rectangle(one), rectangle(other))
+    for (_, first), (_, second) in combinations(boxes, 2):
+        assert not overlap(rectangle(first), rectangle(second))
     for group, rect in boxes:
         left, top, right, bottom = rectangle(rect)
         assert 0 <= left <= right <= width
@@ -70,7 +70,7 @@ def check_picture(svg: str) -> None:
             assert left - 0.1 <= text[0], "a text leaves its box"
             assert text[2] <= right + 0.1, "a text leaves its box"
             assert top <= text[1] < text[3] <= bottom
-        assert not any(overlap(one, other) for one, other in combinations(texts, 2))
+        assert not any(overlap(first, second) for first, second in combinations(texts, 2))
     for x, y in arrow_points(root):
         assert 0 <= x <= width
         for _, rect in boxes:

@@ -61,7 +61,7 @@ def test_a_span_longer_than_the_shown_line_is_underlined_to_its_end() -> None:
 
 @settings(deadline=None)
 @given(st.text(max_size=300), st.integers(-5, 310), st.integers(0, 310))
-def test_every_place_of_every_text_can_be_marked(text: str, start: int, length: int) -> None:
+def test_every_span_of_every_text_can_be_marked(text: str, start: int, length: int) -> None:
     line, under = mark(text, Span(start, start + length)).split("\n")
     assert "^" in under
     assert line.isprintable()

@@ -1,29 +1,32 @@
 """Meander from Python, in one process: `run` answers a query over edges, `plans` lists its equivalent plans.
 
 for answer in meander.run(text, [("ann", "follows", "bob", 1), …], paths=True): …
+frame = meander.run(text, "edges.parquet").to_pandas()
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from meander.algebra.printing import notation
-from meander.dataflow.answers import as_dicts
+from meander.dataflow.answers import Answers, AnswerSchema
 from meander.dataflow.edges import Reject
 from meander.dataflow.ingest import Jump
 from meander.dataflow.runner import run_local
-from meander.dataflow.sinks.writer import open_rejects
+from meander.dataflow.sinks.writer import open_answers, open_rejects
 from meander.dataflow.sources.reader import is_live, open_source
 from meander.dataflow.tabular import Chunk, from_table, from_tuples
 from meander.dataflow.tally import jump_message
 from meander.engine import compile_query, open_dataflow, physical_plan
 from meander.errors import ArgumentError
 from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, OptionValues, RunOptions
+from meander.run_result import RunResult
 
 if TYPE_CHECKING:
     from meander.dataflow.dataflow import Dataflow
@@ -36,16 +39,20 @@ def run(
     query: str,
     edges: Edges | Mapping[str, Edges],
     *,
+    answers: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None = None,
     rejects: list[dict[str, str]] | str | PathLike[str] | None = None,
     **options: Unpack[OptionValues],
-) -> Iterator[dict[str, Any]]:
+) -> RunResult:
     """Answer a Datalog or G-CORE query over edges, in this process, without Spark.
 
     `edges` is an iterable of (src, label, trg, ts[, op]) tuples, a pyarrow Table with those columns, or the path
-    of a file or folder; for a query of several streams, a mapping from stream names to such. The answers are
-    dicts with the fields of an answer record, in order of time. `rejects` receives the edges that could not be
-    used: a list of dicts, or the path of a .jsonl file. A time that is suspiciously far ahead of those before it is a
-    `UserWarning`, unless `max_jump` decides what is too far.
+    of a file or folder; for a query of several streams, a mapping from stream names to such. The result is iterated
+    over for dicts with the fields of an answer record, in order of time; it also gives Arrow record batches and
+    tables, and DataFrames of pandas and polars. With `answers` (what the command's `--out` names, or a mapping from
+    the names of several results to such) the run is made at once, to its end, and the answers are written there.
+
+    `rejects` receives the edges that could not be used: a list of dicts, or the path of a .jsonl file. A time that is
+    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far.
 
     Options have the names of the command's: `paths`, `mode`, `lateness`, `max_jump`, `time_unit`, `plan`,
     `path_operator`, `batch_rows`, `memory`, `demand`, `threads`. The query is checked at once, not with the first
@@ -61,9 +68,15 @@ def run(
     given = _by_stream(edges, compiled.streams, plan.streams)
     sources = {name: _source(source, name, chosen) for name, source in given.items()}
     live = not all(
-        isinstance(source, str | PathLike) and not is_live(fspath(source)) for source in given.values()
+        isinstance(source, str | PathLike) and not _is_live_path(source) for source in given.values()
     )
-    return _answers(dataflow, sources, chosen, live, rejects)
+    schemas = {result.head: AnswerSchema.of(result, paths=chosen.paths) for result in plan.results}
+    read = _answers(dataflow, sources, chosen, live, rejects)
+    waits = any(isinstance(source, Iterator) or _is_live_path(source) for source in given.values())
+    result = RunResult(read if answers is None else _written(read, answers, schemas), schemas, live=waits)
+    if answers is not None:
+        result.read_all()
+    return result
 
 
 def plans(query: str, *, time_unit: str = DEFAULTS.time_unit) -> list[str]:
@@ -72,13 +85,18 @@ def plans(query: str, *, time_unit: str = DEFAULTS.time_unit) -> list[str]:
     return [notation(plan) for plan in first]
 
 
+def _is_live_path(source: Edges) -> bool:
+    return isinstance(source, str | PathLike) and is_live(fspath(source))
+
+
 def _answers(
     dataflow: Dataflow,
     sources: Mapping[str, Iterator[Chunk]],
     options: RunOptions,
     live: bool,
     rejects: list[dict[str, str]] | str | PathLike[str] | None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[tuple[str, Answers]]:
+    """The answers of the run, each with the name of its result."""
     sink = open_rejects(fspath(rejects)) if isinstance(rejects, str | PathLike) else None
 
     def reject(rows: list[Reject]) -> None:
@@ -91,7 +109,7 @@ def _answers(
         warnings.warn(jump_message(jump, options.time_unit), stacklevel=2)
 
     try:
-        for _, answers in run_local(
+        for result, answers in run_local(
             dataflow,
             sources,
             lateness=options.lateness,
@@ -100,10 +118,38 @@ def _answers(
             reject=reject,
             warn=warn,
         ):
-            yield from as_dicts(answers)
+            yield result.head, answers
     finally:
         if sink is not None:
             sink.close()
+
+
+def _written(
+    read: Iterator[tuple[str, Answers]],
+    targets: str | PathLike[str] | Mapping[str, str | PathLike[str]],
+    schemas: Mapping[str, AnswerSchema],
+) -> Iterator[tuple[str, Answers]]:
+    """The answers, each batch after it has been written."""
+    if not isinstance(targets, Mapping):
+        if len(schemas) > 1:
+            raise ArgumentError(
+                f"the query has several results: {', '.join(schemas)}",
+                hint="give the answers of each a target, as a mapping from its name",
+            )
+        targets = dict.fromkeys(schemas, targets)
+    if unknown := sorted(set(targets) - set(schemas)):
+        raise ArgumentError(
+            f"the query has no result {unknown[0]}", hint=f"its results are {', '.join(schemas)}"
+        )
+    with ExitStack() as opened:
+        sinks = {
+            name: opened.enter_context(open_answers(fspath(target), schemas[name]))
+            for name, target in targets.items()
+        }
+        for name, answers in read:
+            if name in sinks:
+                sinks[name].write(answers)
+            yield name, answers
 
 
 def _by_stream(

@@ -138,7 +138,7 @@ def test_an_automaton_is_minimal_live_and_numbered_breadth_first(expr):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         (Inverse(Then((A, B))), Then((Inverse(B), Inverse(A)))),
         (Inverse(Inverse(A)), A),
@@ -149,9 +149,9 @@ def test_an_automaton_is_minimal_live_and_numbered_breadth_first(expr):
         (Repeat(Repeat(A, 0, 0), 1, None), Repeat(B, 0, 0)),
     ],
 )
-def test_expressions_of_one_language_have_equal_automata(one, other):
-    assert automata.minimal_dfa(one) == automata.minimal_dfa(other)
-    assert hash(automata.minimal_dfa(one)) == hash(automata.minimal_dfa(other))
+def test_expressions_of_one_language_have_equal_automata(first, second):
+    assert automata.minimal_dfa(first) == automata.minimal_dfa(second)
+    assert hash(automata.minimal_dfa(first)) == hash(automata.minimal_dfa(second))
 
 
 def test_the_automaton_of_a_chain_with_a_loop():

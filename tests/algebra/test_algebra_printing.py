@@ -48,7 +48,7 @@ def test_windows_are_written_as_asked():
     assert tree(WScan("s", ("a",), 24, 6), hours) == "𝒲 a  s, window 24h, slide 6h"
 
 
-def test_each_later_place_is_tied_to_the_first_place_of_its_variable():
+def test_each_later_position_is_tied_to_the_first_position_of_its_variable():
     star = Pattern((A, A, A), ((0, 0), (0, 1), (1, 0)), (1, 0, 1), "d")
     assert positions(star.ends) == ["src1", "trg2"]
     assert equalities(star.ends) == ["src1 = trg1", "src1 = src2", "trg2 = src3", "src1 = trg3"]

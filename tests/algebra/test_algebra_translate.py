@@ -183,11 +183,11 @@ def test_a_named_label_is_a_path_of_one_edge():
 
 def test_equal_subplans_are_equal_and_hash_alike():
     rules = "Answer(x, z) <- a+(x, y) as P, b(y, z)."
-    one, other = canonical(rules), canonical(rules)
-    assert one == other
-    assert hash(one) == hash(other)
-    assert one is not other
-    assert canonical(rules.replace("P", "Q")) != one
+    first, second = canonical(rules), canonical(rules)
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first is not second
+    assert canonical(rules.replace("P", "Q")) != first
 
 
 def test_results_come_in_their_order_and_share_their_subplans():
@@ -243,7 +243,7 @@ def test_naming_the_path_of_an_answer_does_not_change_the_plan():
     assert named == canonical("because(u, v) <- a*(u, v) as p, b(v, m).")
 
 
-def test_an_automaton_too_large_is_refused_with_its_place():
+def test_an_automaton_too_large_is_refused_with_its_position():
     with pytest.raises(QueryError, match="too large") as raised:
         canonical("Answer(x, y) <- ((a|b)*/a/(a|b){14})(x, y) as P.")
     assert raised.value.span is not None

@@ -151,10 +151,10 @@ def one_rule(draw, head, arity, labels, number, proven):
         if derived:
             return Rule(head, (X, Y), (Atom(draw(st.sampled_from(derived)), X, Y),))
     body = []
-    for place in range(draw(st.integers(1, 3))):
+    for index in range(draw(st.integers(1, 3))):
         expr = draw(st.sampled_from(labels) | expressions(labels))
         src = draw(terms if body else variables)
-        name = None if isinstance(expr, Label) else draw(st.sampled_from([None, f"P{number}{place}"]))
+        name = None if isinstance(expr, Label) else draw(st.sampled_from([None, f"P{number}{index}"]))
         body.append(Atom(expr, src, draw(terms), name))
     if proven:
         path = f"P{number}"

@@ -22,17 +22,17 @@ def test_evenness_is_the_largest_over_the_mean() -> None:
 
 def test_edges_go_where_the_plan_says() -> None:
     workloads = choose(["trees"], ["Q1", "Q2", "Q7"])
-    found = measure_cells(workloads, [2, 3], window=30 * 86_400, slide=86_400, prefix=3_000)
-    by_query = {name: [one for one in found if one.query == name] for name in ("Q1", "Q2", "Q7")}
+    spreads = measure_cells(workloads, [2, 3], window=30 * 86_400, slide=86_400, prefix=3_000)
+    by_query = {name: [spread for spread in spreads if spread.query == name] for name in ("Q1", "Q2", "Q7")}
     for some in by_query.values():
-        assert [one.cells for one in some] == [1, 2, 3]
-        assert all(1 <= one.answers_even <= one.cells for one in some)
-    assert [one.broadcast for one in by_query["Q1"]] == [0, 1, 1]
-    assert [round(one.rows_per_edge, 6) for one in by_query["Q1"]] == [0, 2, 3]
+        assert [spread.cells for spread in some] == [1, 2, 3]
+        assert all(1 <= spread.answers_even <= spread.cells for spread in some)
+    assert [spread.broadcast for spread in by_query["Q1"]] == [0, 1, 1]
+    assert [round(spread.rows_per_edge, 6) for spread in by_query["Q1"]] == [0, 2, 3]
     assert 0 < by_query["Q2"][1].broadcast < 1
-    assert [one.stages for one in by_query["Q7"]] == [1, 2, 2]
+    assert [spread.stages for spread in by_query["Q7"]] == [1, 2, 2]
     assert by_query["Q7"][0].derived == 0 < by_query["Q7"][1].derived
-    assert len(table(found)) == 1 + 6
+    assert len(table(spreads)) == 1 + 6
 
 
 def test_the_command_prints_a_table_and_writes_it_into_a_page(
@@ -44,7 +44,7 @@ def test_the_command_prints_a_table_and_writes_it_into_a_page(
     printed = capsys.readouterr().out
     assert "| Q2 | 2 | 1 |" in printed
     assert "| Q2 | 2 | 1 |" in page.read_text(encoding="utf-8")
-    assert [one["cells"] for one in json.loads(figures.read_text())["cells"]] == [1, 2]
+    assert [row["cells"] for row in json.loads(figures.read_text())["cells"]] == [1, 2]
 
 
 @pytest.mark.parametrize("cells", ["0", "two", "", "2,-1"])

@@ -33,7 +33,7 @@ VERTICES = 9
 
 WORKLOADS = [Workload(DATA_SETS[name], query) for name in ("mathoverflow", "snb") for query in QUERIES]
 every_workload = pytest.mark.parametrize(
-    "workload", WORKLOADS, ids=lambda one: f"{one.data.name}-{one.query}"
+    "workload", WORKLOADS, ids=lambda workload: f"{workload.data.name}-{workload.query}"
 )
 needs_pathway = pytest.mark.skipif(pathway.interpreter() is None, reason="Pathway is not installed")
 
@@ -44,9 +44,9 @@ def small_graph(labels: tuple[str, ...]) -> Graph:
     random = np.random.default_rng(len(labels))
     ts = np.sort(random.integers(0, EDGES, EDGES))
     columns = {
-        "src": [f"v{one}" for one in random.integers(0, VERTICES, EDGES)],
+        "src": [f"v{vertex}" for vertex in random.integers(0, VERTICES, EDGES)],
         "label": random.choice(labels, EDGES).tolist(),
-        "trg": [f"v{one}" for one in random.integers(0, VERTICES, EDGES)],
+        "trg": [f"v{vertex}" for vertex in random.integers(0, VERTICES, EDGES)],
         "ts": np.where(ts < 90, ts, ts + 40),
     }
     return as_graph(pa.table(columns))
@@ -71,9 +71,9 @@ def expected(workload: Workload) -> Measurement:
 @every_workload
 def test_duckdb_has_the_answers_of_the_oracle_at_every_slide(workload: Workload) -> None:
     graph = small_graph(workload.labels)
-    found = duckdb.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=60.0)
-    assert found.edges == graph.edges
-    assert found.counts == expected(workload).counts
+    measured = duckdb.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=60.0)
+    assert measured.edges == graph.edges
+    assert measured.counts == expected(workload).counts
 
 
 @every_workload
@@ -89,9 +89,9 @@ def test_meander_has_the_answers_of_the_oracle_at_every_slide(workload: Workload
         slides,
         limit=60.0,
     )
-    (found,) = own_run.perform(request)
-    assert found["edges"] == graph.edges
-    assert dict(found["counts"]) == expected(workload).counts
+    (measured,) = own_run.perform(request)
+    assert measured["edges"] == graph.edges
+    assert dict(measured["counts"]) == expected(workload).counts
 
 
 @needs_pathway
@@ -99,18 +99,22 @@ def test_meander_has_the_answers_of_the_oracle_at_every_slide(workload: Workload
     "workload",
     [
         pytest.param(
-            one, marks=[pytest.mark.slow] if one.query != "Q4" else [], id=f"{one.data.name}-{one.query}"
+            workload,
+            marks=[pytest.mark.slow] if workload.query != "Q4" else [],
+            id=f"{workload.data.name}-{workload.query}",
         )
-        for one in WORKLOADS
+        for workload in WORKLOADS
     ],
 )
 def test_pathway_has_the_answers_of_the_oracle_at_every_slide(workload: Workload) -> None:
     graph = small_graph(workload.labels)
-    found = pathway.run(graph, workload, window=WINDOW, slide=SLIDE, patience=100.0, pairs=True)
-    assert found is not None
-    assert check_equal("small graph", expected(workload), found) == len(expected(workload).counts)
+    measured = pathway.run(graph, workload, window=WINDOW, slide=SLIDE, patience=100.0, pairs=True)
+    assert measured is not None
+    assert check_equal("small graph", expected(workload), measured) == len(expected(workload).counts)
     last = int(graph.ts[-1] // SLIDE)
-    assert found.details["pairs"] == duckdb.answers_at(graph, workload, window=WINDOW, slide=SLIDE, last=last)
+    assert measured.details["pairs"] == duckdb.answers_at(
+        graph, workload, window=WINDOW, slide=SLIDE, last=last
+    )
 
 
 def test_the_graphs_have_answers_that_come_and_go() -> None:
@@ -129,11 +133,11 @@ def test_a_run_in_a_process_of_its_own_says_where_its_time_went() -> None:
         graph, workload, window=WINDOW, slide=SLIDE, limit=60.0, counted=[last], variants=variants
     )
     assert len(both) == len(variants)
-    for found in both:
-        assert found.edges == graph.edges
-        assert found.counts == {last: expected(workload).counts[last]}
-        assert set(found.details["parts"]) == {"read", "process"}
-        assert sum(found.details["parts"].values()) == pytest.approx(found.seconds)
+    for measured in both:
+        assert measured.edges == graph.edges
+        assert measured.counts == {last: expected(workload).counts[last]}
+        assert set(measured.details["parts"]) == {"read", "process"}
+        assert sum(measured.details["parts"].values()) == pytest.approx(measured.seconds)
 
 
 def test_the_time_limit_ends_a_run_with_a_slide(tmp_path: Path) -> None:
@@ -152,13 +156,13 @@ def test_the_time_limit_ends_a_run_with_a_slide(tmp_path: Path) -> None:
         [0],
         limit=1e-9,
     )
-    (found,) = own_run.perform(request)
-    assert found["edges"] == first
-    assert dict(found["counts"]) == {0: expected(workload).counts[0]}
+    (measured,) = own_run.perform(request)
+    assert measured["edges"] == first
+    assert dict(measured["counts"]) == {0: expected(workload).counts[0]}
 
 
 def test_engines_that_disagree_are_an_error_that_says_where() -> None:
-    one = Measurement("A", 10, 1.0, 1.0, {1: 5, 2: 7, 3: 7})
-    assert check_equal("Q1", one, Measurement("B", 10, 1.0, 1.0, {1: 5, 2: 7})) == 3
+    sample = Measurement("A", 10, 1.0, 1.0, {1: 5, 2: 7, 3: 7})
+    assert check_equal("Q1", sample, Measurement("B", 10, 1.0, 1.0, {1: 5, 2: 7})) == 3
     with pytest.raises(BenchError, match="Q1: at the end of slide 2, A has 7 answers and B 5"):
-        check_equal("Q1", one, Measurement("B", 10, 1.0, 1.0, {1: 5, 3: 7}))
+        check_equal("Q1", sample, Measurement("B", 10, 1.0, 1.0, {1: 5, 3: 7}))

@@ -50,17 +50,17 @@ def test_the_table_compares_equal_edges_and_says_how_far_a_peer_came() -> None:
 
 
 def test_processor_time_gives_other_figures() -> None:
-    made = report()
-    made.clock = "cpu"
-    _, (_, cells) = made.sections()[0]
+    measured = report()
+    measured.clock = "cpu"
+    _, (_, cells) = measured.sections()[0]
     assert cells[5:] == ["500 (1,000)", "10,000", "20.0"]
 
 
-def test_a_fault_is_told_and_leaves_no_figures() -> None:
-    made = report()
-    made.rows = [Row(Workload(DATA_SETS["snb"], "Q1"), 10_000, fault="the engines disagree")]
-    assert "| Q1 | 10,000 | – | – | – |" in as_markdown(made)
-    assert "snb Q1: the engines disagree" in as_markdown(made)
+def test_a_failure_is_reported_and_leaves_no_figures() -> None:
+    measured = report()
+    measured.rows = [Row(Workload(DATA_SETS["snb"], "Q1"), 10_000, fault="the engines disagree")]
+    assert "| Q1 | 10,000 | – | – | – |" in as_markdown(measured)
+    assert "snb Q1: the engines disagree" in as_markdown(measured)
 
 
 def test_the_tables_replace_the_old_ones_between_the_marks(tmp_path: Path) -> None:
@@ -87,14 +87,14 @@ def test_a_page_without_marks_is_left_as_it_is(tmp_path: Path) -> None:
 def test_a_chart_has_a_line_and_a_name_for_each_series_and_stays_inside() -> None:
     lines = {f"Q{n}": [(10.0 * k, 1_000.0 + n) for k in (1, 2, 4)] for n in range(1, 8)}
     root = ElementTree.fromstring(line_chart("a & b", "window", "edges/s", lines))
-    texts = [one for one in root.iter() if one.tag.endswith("}text")]
-    names = {one.text: float(one.attrib["y"]) for one in texts if one.text in lines}
+    texts = [element for element in root.iter() if element.tag.endswith("}text")]
+    names = {element.text: float(element.attrib["y"]) for element in texts if element.text in lines}
     assert set(names) == set(lines)
     heights = sorted(names.values())
     assert all(later - earlier > 14 for earlier, later in pairwise(heights))
     assert heights[0] > 0
     assert heights[-1] < float(root.attrib["height"])
-    assert sum(one.tag.endswith("}circle") for one in root.iter()) == 21
+    assert sum(element.tag.endswith("}circle") for element in root.iter()) == 21
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_benchmark_from_the_command_line(tmp_path: Path, capsys: pytest.Captur
     assert "Meander edges/s" in shown.out
     assert "trees Q1: Meander" in shown.err
     loaded = json.loads(figures.read_text(encoding="utf-8"))
-    assert [one["query"] for one in loaded["workloads"]] == ["Q1"]
+    assert [workload["query"] for workload in loaded["workloads"]] == ["Q1"]
     assert loaded["command"] == "meander bench --data trees --queries Q1 --prefix 300 --path-operator s-path"
     assert BEGIN in page.read_text(encoding="utf-8")
 
@@ -150,11 +150,11 @@ def test_a_kind_of_graph_is_generated_where_its_file_is_missing(
     figures = tmp_path / "figures.json"
     words = "--data social --queries Q1 --prefix 300 --no-peers --path-operator s-path --json"
     assert main([*words.split(), str(figures)]) == 0
-    said = capsys.readouterr().err
-    assert "ldbc-snb-sf0.1.tsv.gz is not in" in said
-    assert "trees, a generated graph, is measured instead" in said
+    messages = capsys.readouterr().err
+    assert "ldbc-snb-sf0.1.tsv.gz is not in" in messages
+    assert "trees, a generated graph, is measured instead" in messages
     loaded = json.loads(figures.read_text(encoding="utf-8"))
-    assert [one["data"] for one in loaded["workloads"]] == ["trees"]
+    assert [workload["data"] for workload in loaded["workloads"]] == ["trees"]
 
 
 def test_bad_arguments_end_with_status_two(capsys: pytest.CaptureFixture[str]) -> None:

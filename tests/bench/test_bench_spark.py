@@ -41,13 +41,13 @@ def test_the_pipeline_is_measured_beside_the_same_spark(
     figures, page = tmp_path / "figures.json", tmp_path / "page.md"
     words = "--only spark --data trees --prefix 2000 --batches 2"
     assert main([*words.split(), "--json", str(figures), "--write", str(page)]) == 0
-    found = json.loads(figures.read_text(encoding="utf-8"))
-    assert list(found["rates"]) == list(RATED)
-    assert all(row["ratio"] > 0 for row in found["rates"].values())
-    batch = found["batch"]
+    report = json.loads(figures.read_text(encoding="utf-8"))
+    assert list(report["rates"]) == list(RATED)
+    assert all(row["ratio"] > 0 for row in report["rates"].values())
+    batch = report["batch"]
     assert batch["beyond"] == batch["with Meander"] - batch["the same without"]
     assert batch["of all: stateful operator"] >= batch["of that, Python"] > 0
-    restart = found["restart"]
+    restart = report["restart"]
     assert restart["whole start"] >= restart["state is back"] >= restart["snapshot loaded"] > 0
     assert SPARK_MARKS[0] in page.read_text(encoding="utf-8")
     # The line may be broken where it is too long for a terminal.

@@ -20,7 +20,7 @@ def graph(*rows: tuple[str, str, str, int]) -> Graph:
     return as_graph(pa.table({"src": src, "label": label, "trg": trg, "ts": ts}))
 
 
-@pytest.mark.parametrize("workload", ALL, ids=lambda one: f"{one.data.name}-{one.query}")
+@pytest.mark.parametrize("workload", ALL, ids=lambda workload: f"{workload.data.name}-{workload.query}")
 def test_every_workload_is_a_query_over_its_own_labels(workload: Workload) -> None:
     query = parse(workload.text(30, 1))
     assert [(stream.window, stream.slide) for stream in query.streams] == [(30, 1)]
@@ -35,30 +35,30 @@ def test_a_role_that_is_read_backwards_has_its_ends_exchanged() -> None:
 
 
 def test_self_loops_are_dropped_and_edges_stand_in_order_of_time() -> None:
-    made = graph(("a", "l", "b", 9), ("a", "l", "a", 1), ("c", "l", "a", 3), ("b", "k", "c", 3))
-    assert made.ts.tolist() == [3, 3, 9]
-    assert made.names.take(pa.array(made.src)).to_pylist() == ["c", "b", "a"]
+    sample = graph(("a", "l", "b", 9), ("a", "l", "a", 1), ("c", "l", "a", 3), ("b", "k", "c", 3))
+    assert sample.ts.tolist() == [3, 3, 9]
+    assert sample.names.take(pa.array(sample.src)).to_pylist() == ["c", "b", "a"]
 
 
-def test_only_the_labels_that_are_asked_for_are_kept() -> None:
-    made = graph(("a", "l", "b", 1), ("a", "k", "b", 2), ("b", "m", "c", 3)).of(["k", "m"])
-    assert made.labels.take(pa.array(made.label)).to_pylist() == ["k", "m"]
+def test_only_requested_labels_remain() -> None:
+    sample = graph(("a", "l", "b", 1), ("a", "k", "b", 2), ("b", "m", "c", 3)).of(["k", "m"])
+    assert sample.labels.take(pa.array(sample.label)).to_pylist() == ["k", "m"]
 
 
 @pytest.mark.parametrize(("edges", "left"), [(1, 2), (2, 2), (3, 2), (4, 4), (5, 5), (9, 5)])
 def test_a_prefix_ends_with_a_slide(edges: int, left: int) -> None:
-    made = graph(*(("a", "l", "b", ts) for ts in (0, 9, 10, 19, 20)))
-    assert made.prefix(edges, slide=10).edges == left
+    sample = graph(*(("a", "l", "b", ts) for ts in (0, 9, 10, 19, 20)))
+    assert sample.prefix(edges, slide=10).edges == left
 
 
 def test_peers_load_a_relation_read_backwards_turned_round() -> None:
     workload = Workload(DATA_SETS["snb"], "Q4")
-    made = graph(
+    sample = graph(
         ("f", "hasModerator", "p", 0), ("f", "containerOf", "m", 86_400), ("m", "hasCreator", "p", 90_000)
     )
-    loaded = relations(made, workload, 86_400)
+    loaded = relations(sample, workload, 86_400)
     assert sorted(loaded) == ["^hasModerator", "containerOf", "hasCreator"]
-    forum, person = (made.names.index(name).as_py() for name in ("f", "p"))
+    forum, person = (sample.names.index(name).as_py() for name in ("f", "p"))
     assert (loaded["^hasModerator"].src[0], loaded["^hasModerator"].trg[0]) == (person, forum)
     assert loaded["hasCreator"].slide.tolist() == [1]
 
@@ -66,11 +66,11 @@ def test_peers_load_a_relation_read_backwards_turned_round() -> None:
 @pytest.mark.parametrize("name", ["cyclic", "trees"])
 def test_a_generated_graph_is_always_the_same_and_has_edges_for_every_query(name: str) -> None:
     assert make_graph(name).equals(make_graph(name))
-    made = load(DATA_SETS[name])
-    assert (np.diff(made.ts) >= 0).all()
+    sample = load(DATA_SETS[name])
+    assert (np.diff(sample.ts) >= 0).all()
     for query in QUERIES:
         labels = Workload(DATA_SETS[name], query).labels
-        assert all(made.of([label]).edges for label in labels)
+        assert all(sample.of([label]).edges for label in labels)
 
 
 def test_a_missing_file_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:

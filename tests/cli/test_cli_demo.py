@@ -34,8 +34,8 @@ def section(printed: str, title: str) -> list[str]:
 def test_the_demonstration_leaves_what_it_made(demo: tuple[Path, str]) -> None:
     folder, printed = demo
     assert "ann Because cem  by ann RL bob, bob RL cem" in printed
-    made = {path.name for path in folder.iterdir()}
-    assert made == {"notify.dl", "social.tsv", "answers.jsonl", "plan.svg", "answers.svg"}
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"notify.dl", "social.tsv", "answers.jsonl", "plan.svg", "answers.svg"}
 
 
 def test_the_picture_of_the_answers_has_a_row_for_each_of_them(demo: tuple[Path, str]) -> None:
@@ -44,7 +44,9 @@ def test_the_picture_of_the_answers_has_a_row_for_each_of_them(demo: tuple[Path,
     picture = ET.parse(folder / "answers.svg")
     bold = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text") if text.get("font-weight")]
     rows = bold[1:]  # after the title
-    assert rows == list(dict.fromkeys(f"{one['src']} {one['label']} {one['trg']}" for one in answers))
+    assert rows == list(
+        dict.fromkeys(f"{answer['src']} {answer['label']} {answer['trg']}" for answer in answers)
+    )
 
 
 def test_the_edges_shown_below_an_answer_prove_it() -> None:
@@ -66,7 +68,7 @@ def test_what_to_try_next_can_be_pasted_as_it_is_printed(demo: tuple[Path, str])
     assert [done.returncode for done in pasted.values()] == [0, 0, 0]
     assert pasted[explain].stdout.startswith("Query\n")
     records = [json.loads(line) for line in pasted[run].stdout.splitlines()]
-    assert {(one["src"], one["trg"]) for one in records} >= {
+    assert {(record["src"], record["trg"]) for record in records} >= {
         ("dan", "salad"),
         ("dan", "cem"),
         ("ann", "soup"),

@@ -85,13 +85,13 @@ def test_a_time_in_milliseconds_is_pointed_out_when_it_comes_and_rejected_with_m
     assert [json.loads(line)["trg"] for line in done.stdout.splitlines()] == ["y", "w"]
     assert figures(done.stderr) == "4 edges, 0 late, 2 rejected, 2 answers"
     assert "warning" not in done.stderr
-    kept = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
-    assert kept[0] == {
+    rejects = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
+    assert rejects[0] == {
         "stream": "s",
         "reason": "time jumps ahead",
         "text": "x\ta\tz\t1700000001000",
     }
-    assert len(kept) == 2
+    assert len(rejects) == 2
     assert "longer than any pause" in refused(
         "run", ONE, "--stream", str(tmp_path / "s.tsv"), "--out", "-", "--max-jump", "0"
     )
@@ -174,8 +174,8 @@ def test_late_edges_on_spark_are_counted_and_shown_as_by_the_local_runner(tmp_pa
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("starting Spark …\n")
     count = len(expected.stderr.partition("missing field")[2].splitlines())
-    said, wanted = (one.stderr.splitlines()[-count - 1 : -1] for one in (done, expected))
-    assert said == wanted
-    assert said[0] == "note: no edge had the label b, which the query reads"
-    assert f"too late: 2 edges, the first in line 2 of {tmp_path / 's.tsv'}: x\\ta\\ty\\t50" in said
+    printed, expected_lines = (run.stderr.splitlines()[-count - 1 : -1] for run in (done, expected))
+    assert printed == expected_lines
+    assert printed[0] == "note: no edge had the label b, which the query reads"
+    assert f"too late: 2 edges, the first in line 2 of {tmp_path / 's.tsv'}: x\\ta\\ty\\t50" in printed
     assert figures(done.stderr) == figures(expected.stderr) == "3 edges, 2 late, 1 rejected, 1 answer"

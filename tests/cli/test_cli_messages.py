@@ -87,7 +87,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize(
-    ("place", "hint"),
+    ("location", "hint"),
     [
         ("s3://bucket/x.tsv", READ_BY_SPARK),
         ("hdfs://host:9000/x.tsv", READ_BY_SPARK),
@@ -95,10 +95,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     ],
 )
 def test_a_stream_with_a_scheme_is_refused(
-    tmp_path: Path, here: Here, runner: str, place: str, hint: str
+    tmp_path: Path, here: Here, runner: str, location: str, hint: str
 ) -> None:
-    said = here.run("--stream", place, "--out", "out.jsonl", runner=runner)
-    assert said == (2, f"error: {place} cannot be used: {STREAM}\nhint: {hint}\n")
+    printed = here.run("--stream", location, "--out", "out.jsonl", runner=runner)
+    assert printed == (2, f"error: {location} cannot be used: {STREAM}\nhint: {hint}\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -106,14 +106,14 @@ def test_a_stream_with_a_scheme_is_refused(
 def test_an_output_with_a_scheme_is_refused_and_no_folder_of_that_name_made(
     tmp_path: Path, here: Here, edges: str, runner: str
 ) -> None:
-    place = "gs://bucket/out.jsonl"
-    said = here.run("--stream", edges, "--out", place, runner=runner)
-    assert said == (2, f"error: {place} cannot be used: {ANSWERS}\nhint: {WRITTEN_BY_SPARK}\n")
+    location = "gs://bucket/out.jsonl"
+    printed = here.run("--stream", edges, "--out", location, runner=runner)
+    assert printed == (2, f"error: {location} cannot be used: {ANSWERS}\nhint: {WRITTEN_BY_SPARK}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["edges.tsv"]
 
 
 @pytest.mark.parametrize(
-    ("option", "place", "message"),
+    ("option", "location", "message"),
     [
         ("--checkpoint", "abfss://box@host/c", "a checkpoint is a folder on a local or mounted disk"),
         (
@@ -130,11 +130,11 @@ def test_an_output_with_a_scheme_is_refused_and_no_folder_of_that_name_made(
     ],
 )
 def test_every_other_path_with_a_scheme_is_refused(
-    tmp_path: Path, here: Here, edges: str, option: str, place: str, message: str
+    tmp_path: Path, here: Here, edges: str, option: str, location: str, message: str
 ) -> None:
-    status, said = here.run("--stream", edges, "--out", "-", option, place)
+    status, printed = here.run("--stream", edges, "--out", "-", option, location)
     assert status == 2
-    assert said.startswith(f"error: {place} cannot be used: {message}\nhint: ")
+    assert printed.startswith(f"error: {location} cannot be used: {message}\nhint: ")
     assert [path.name for path in tmp_path.iterdir()] == ["edges.tsv"]
 
 
@@ -177,10 +177,10 @@ def test_input_that_cannot_be_used_is_refused_before_spark_starts_and_before_out
 ) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("answers of another day\n")
-    for place, (status, message) in broken_inputs(tmp_path).items():
-        found, said = here.run("--stream", place, "--out", str(out), runner=runner)
-        assert (found, said[: len(message)]) == (status, message), said
-        assert "Traceback" not in said
+    for location, (status, message) in broken_inputs(tmp_path).items():
+        code, printed = here.run("--stream", location, "--out", str(out), runner=runner)
+        assert (code, printed[: len(message)]) == (status, message), printed
+        assert "Traceback" not in printed
     assert out.read_text() == "answers of another day\n"
 
 
@@ -190,8 +190,8 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, here: Here, runner
     """Root may read everything, except below /proc: this file gives an error to every reader."""
     link = tmp_path / "edges.tsv"
     link.symlink_to("/proc/self/mem")
-    status, said = here.run("--stream", "edges.tsv", "--out", "-", runner=runner)
-    assert (status, said) == (1, "error: edges.tsv cannot be read further: Input/output error\n")
+    status, printed = here.run("--stream", "edges.tsv", "--out", "-", runner=runner)
+    assert (status, printed) == (1, "error: edges.tsv cannot be read further: Input/output error\n")
 
 
 # -- Kafka
@@ -200,9 +200,9 @@ STARTING = "starting Spark …\n"
 
 
 def closed_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        return int(connection.getsockname()[1])
 
 
 def test_a_broker_that_is_down_is_named_at_once(tmp_path: Path, here: Here, edges: str) -> None:
@@ -211,9 +211,9 @@ def test_a_broker_that_is_down_is_named_at_once(tmp_path: Path, here: Here, edge
         f"{STARTING}error: no Kafka broker can be reached for the topic flows: {server} (Connection refused)\n"
         "hint: check that the broker runs, and that its host and port can be reached from here\n"
     )
-    place = f"kafka://{server}/flows"
-    assert here.run("--stream", place, "--out", "-") == (1, expected)
-    assert here.run("--stream", edges, "--out", place) == (1, expected)
+    location = f"kafka://{server}/flows"
+    assert here.run("--stream", location, "--out", "-") == (1, expected)
+    assert here.run("--stream", edges, "--out", location) == (1, expected)
 
 
 # -- Java and Spark
@@ -225,16 +225,16 @@ def java_hint(text: str) -> str:
 
 
 def test_spark_without_java_says_what_is_missing(tmp_path: Path, edges: str) -> None:
-    said = run(tmp_path, "--stream", edges, "--out", "-", JAVA_HOME="/nosuch/jdk")
-    assert said == (1, java_hint("JAVA_HOME is /nosuch/jdk, which has no bin/java"))
+    printed = run(tmp_path, "--stream", edges, "--out", "-", JAVA_HOME="/nosuch/jdk")
+    assert printed == (1, java_hint("JAVA_HOME is /nosuch/jdk, which has no bin/java"))
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("bash", "dirname", "env", "ps", "uname"):
         tool = shutil.which(name)
         if tool is not None:
             (tools / name).symlink_to(tool)
-    said = run(tmp_path, "--stream", edges, "--out", "-", JAVA_HOME="", PATH=str(tools))
-    assert said == (1, java_hint("there is no java in PATH"))
+    printed = run(tmp_path, "--stream", edges, "--out", "-", JAVA_HOME="", PATH=str(tools))
+    assert printed == (1, java_hint("there is no java in PATH"))
 
 
 def test_a_java_that_is_too_old_is_named_with_its_version(tmp_path: Path, edges: str) -> None:
@@ -248,8 +248,8 @@ def test_a_java_that_is_too_old_is_named_with_its_version(tmp_path: Path, edges:
         "exit 1\n"
     )
     java.chmod(0o755)
-    said = run(tmp_path, "--stream", edges, "--out", "-", JAVA_HOME=str(tmp_path / "jdk"))
-    assert said == (1, java_hint(f"{java} is Java 11"))
+    printed = run(tmp_path, "--stream", edges, "--out", "-", JAVA_HOME=str(tmp_path / "jdk"))
+    assert printed == (1, java_hint(f"{java} is Java 11"))
 
 
 def test_another_version_of_spark_is_refused_with_the_one_that_is_supported(
@@ -305,9 +305,9 @@ def test_an_interrupt_while_spark_starts_ends_in_one_line_and_leaves_no_java(
     time.sleep(wait)
     os.killpg(process.pid, signal.SIGINT)
     # Standard error is at its end when Java, too, has ended.
-    _, said = process.communicate(timeout=120)
+    _, printed = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert [line for line in said.splitlines() if "Spark" not in line] == ["interrupted"]
+    assert [line for line in printed.splitlines() if "Spark" not in line] == ["interrupted"]
     while processes_of(process.pid):  # a script of Spark's may still be ending
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -324,8 +324,11 @@ def test_a_full_disk_ends_a_local_run_with_the_path(
     stream.write_text("".join(f"{n}\ta\t{n * 7919 % 100_003}\t{n}\n" for n in range(200_000)))
     out = small_disk.folder / name
     written = out / "part-000000000.parquet" if name == "out" else out
-    said = here.run("--stream", str(stream), "--out", str(out), runner="local")
-    assert said == (1, f"error: {written} cannot be written: No space left on device\nhint: {MORE_SPACE}\n")
+    printed = here.run("--stream", str(stream), "--out", str(out), runner="local")
+    assert printed == (
+        1,
+        f"error: {written} cannot be written: No space left on device\nhint: {MORE_SPACE}\n",
+    )
     assert not any(path.name.startswith(".") for path in small_disk.folder.rglob("*")), "a draft is left"
 
 

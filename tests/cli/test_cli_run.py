@@ -79,7 +79,7 @@ def test_changes_say_when_an_answer_begins_and_ends(tmp_path: Path) -> None:
         "--mode",
         "changes",
     )
-    assert [(one["op"], one["ts"], one["exp"]) for one in records(done.stdout)] == [
+    assert [(record["op"], record["ts"], record["exp"]) for record in records(done.stdout)] == [
         ("+", 1, None),
         ("-", 15, None),
     ]
@@ -91,7 +91,7 @@ def test_rejects_are_kept_with_their_reason_and_counted(tmp_path: Path) -> None:
     done = local(ONE, "--stream", str(stream), "--out", "-", "--rejects", str(rejects))
     assert done.returncode == 0
     assert len(records(done.stdout)) == 1
-    assert [one["text"] for one in records(rejects.read_text())] == ["x\ta\ty", "x\ta\ty\t12:30"]
+    assert [reject["text"] for reject in records(rejects.read_text())] == ["x\ta\ty", "x\ta\ty\t12:30"]
     assert "2 rejected" in done.stderr
     assert "hint: --rejects" in local(ONE, "--stream", str(stream), "--out", "-").stderr
 
@@ -111,7 +111,9 @@ def test_several_streams_are_named(tmp_path: Path) -> None:
     done = local(
         TWO, "--stream", f"t={tmp_path / 't.csv'}", "--stream", f"s={tmp_path / 's.tsv'}", "--out", "-"
     )
-    assert [(one["src"], one["trg"], one["ts"]) for one in records(done.stdout)] == [("x", "z", 2)]
+    assert [(record["src"], record["trg"], record["ts"]) for record in records(done.stdout)] == [
+        ("x", "z", 2)
+    ]
 
 
 def test_a_stream_that_no_result_reads_needs_no_data(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_nothing_that_is_read_is_written_over(tmp_path: Path) -> None:
     assert "--rejects would overwrite" in refused("run", ONE, *both)
 
 
-def test_a_run_needs_a_place_for_its_answers() -> None:
+def test_a_run_needs_an_output_for_its_answers() -> None:
     assert "--out" in refused("run", ONE, "--stream", "x.tsv")
 
 

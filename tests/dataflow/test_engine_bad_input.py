@@ -19,7 +19,7 @@ ANSWERS = [("u", "v", 1, 11), ("v", "w", 2, 12), ("u", "w", 2, 11)]
 
 def answers_of(source: Any, rejects: list[dict[str, str]] | None = None, **options: Any) -> list[Any]:
     records = meander.run(QUERY, source, rejects=rejects, path_operator="s-path", **options)
-    return [(one["src"], one["trg"], one["ts"], one["exp"]) for one in records]
+    return [(record["src"], record["trg"], record["ts"], record["exp"]) for record in records]
 
 
 def written(folder: Path, text: str | bytes, name: str = "edges.tsv") -> Path:
@@ -64,8 +64,8 @@ def test_a_broken_gzip_file_is_an_error_after_what_came_before_it(tmp_path: Path
     records: list[Any] = []
     with pytest.raises(InputError, match=r"edges\.tsv\.gz"):
         records.extend(meander.run(QUERY, file, batch_rows=100))
-    assert [(one["src"], one["trg"], one["ts"], one["exp"]) for one in records][:3] == ANSWERS
-    assert 100 < max(one["ts"] for one in records) < 1999
+    assert [(record["src"], record["trg"], record["ts"], record["exp"]) for record in records][:3] == ANSWERS
+    assert 100 < max(record["ts"] for record in records) < 1999
 
 
 def test_what_is_no_gzip_file_at_all_is_an_error(tmp_path: Path) -> None:
@@ -84,7 +84,10 @@ def test_an_empty_file_has_no_edges(tmp_path: Path, name: str) -> None:
 def test_an_empty_stream_beside_another_holds_nothing_back(tmp_path: Path) -> None:
     text = "STREAM s WINDOW 10\nSTREAM t WINDOW 10\nAnswer(x, y) <- (s.a|t.b)(x, y)."
     streams = {"s": written(tmp_path, GOOD), "t": written(tmp_path, "", "other.tsv")}
-    assert [(one["src"], one["trg"]) for one in meander.run(text, streams)] == [("u", "v"), ("v", "w")]
+    assert [(answer["src"], answer["trg"]) for answer in meander.run(text, streams)] == [
+        ("u", "v"),
+        ("v", "w"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -132,9 +135,9 @@ def test_an_error_in_one_stream_keeps_the_answers_that_all_streams_have_reached(
     records: list[Any] = []
     with pytest.raises(InputError):
         records.extend(meander.run(text, streams, batch_rows=1))
-    found = [one["ts"] for one in records]
-    assert found == sorted(found)
-    assert max(found) <= 5
+    times = [record["ts"] for record in records]
+    assert times == sorted(times)
+    assert max(times) <= 5
 
 
 @pytest.mark.parametrize(

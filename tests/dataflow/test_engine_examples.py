@@ -14,11 +14,11 @@ def answers(text: str, edges: Any, **options: Any) -> list[Any]:
     """(answer, ts, exp) of each record, where a `-` has the expiry "-"."""
     records = [
         (
-            tuple(one["answer"]) if "answer" in one else (one["src"], one["trg"]),
-            one["ts"],
-            "-" if one["op"] == "-" else one["exp"],
+            tuple(answer["answer"]) if "answer" in answer else (answer["src"], answer["trg"]),
+            answer["ts"],
+            "-" if answer["op"] == "-" else answer["exp"],
         )
-        for one in meander.run(text, edges, **options)
+        for answer in meander.run(text, edges, **options)
     ]
     return sorted(records, key=lambda record: (repr(record[0]), record[1]))
 
@@ -148,13 +148,17 @@ def test_a_string_in_a_query_is_that_string_alone() -> None:
 def test_a_path_may_start_or_end_at_a_constant(path_operator: str) -> None:
     edges = [(42, "a", "x", 1), ("x", "a", "y", 2), ("42", "a", "z", 3), ("y", "a", 42, 4)]
     ways = {"path_operator": path_operator}
-    assert {one[0] for one in answers("STREAM s WINDOW 10\nAnswer(x) <- a+(42, x).", edges, **ways)} == {
+    assert {
+        answer[0] for answer in answers("STREAM s WINDOW 10\nAnswer(x) <- a+(42, x).", edges, **ways)
+    } == {
         ("x",),
         ("y",),
         ("z",),
         (42,),
     }
-    assert {one[0] for one in answers("STREAM s WINDOW 10\nAnswer(x) <- a+(x, 42).", edges, **ways)} == {
+    assert {
+        answer[0] for answer in answers("STREAM s WINDOW 10\nAnswer(x) <- a+(x, 42).", edges, **ways)
+    } == {
         (42,),
         ("x",),
         ("y",),
@@ -170,8 +174,8 @@ def test_a_constant_that_never_comes_has_no_answers() -> None:
 def test_integers_of_64_bits_and_strings_are_vertices_as_they_are() -> None:
     least, most = -(2**63), 2**63 - 1
     edges = [(least, "a", most, 1), (most, "a", str(most), 1), (str(most), "a", 0, 1), (0, "a", -1, 1)]
-    found = answers("STREAM s WINDOW 10\nAnswer(x, y) <- a{4}(x, y).", edges)
-    assert found == [((least, -1), 1, 11)]
+    records = answers("STREAM s WINDOW 10\nAnswer(x, y) <- a{4}(x, y).", edges)
+    assert records == [((least, -1), 1, 11)]
     # The string and the integer of the same digits are two vertices.
     assert (
         answers("STREAM s WINDOW 10\nAnswer(x, y) <- (a/a)(x, y).", [(1, "a", 2, 1), ("2", "a", 3, 1)]) == []
@@ -209,7 +213,7 @@ def test_an_answer_that_expires_when_it_comes_again_has_not_changed() -> None:
     ]
 
 
-def test_a_deletion_cuts_what_was_said_and_a_later_arrival_begins_anew() -> None:
+def test_a_deletion_retracts_the_answer_and_a_later_arrival_starts_it_again() -> None:
     edges = [("u", "a", "v", 1), ("u", "a", "v", 3), ("u", "a", "v", 5, "-"), ("u", "a", "v", 8)]
     assert answers("STREAM s WINDOW 10\nAnswer(x, y) <- a(x, y).", edges) == [
         (("u", "v"), 1, 11),
@@ -222,10 +226,10 @@ def test_a_deletion_cuts_what_was_said_and_a_later_arrival_begins_anew() -> None
 def test_a_deletion_shortens_what_another_way_keeps_for_less_time() -> None:
     edges = [("u", "b", "v", 1), ("u", "a", "v", 4), ("u", "a", "v", 6, "-")]
     for path_operator in ("s-path", "negative-tuple"):
-        found = meander.run(
+        records = meander.run(
             "STREAM s WINDOW 10\nAnswer(x, y) <- (a|b)+(x, y).", edges, path_operator=path_operator
         )
-        times = [(one["op"], one["ts"], one["exp"]) for one in found]
+        times = [(record["op"], record["ts"], record["exp"]) for record in records]
         if path_operator == "s-path":
             assert times == [("+", 1, 11), ("+", 4, 14), ("-", 6, None), ("+", 6, 11)]
         else:
@@ -234,12 +238,12 @@ def test_a_deletion_shortens_what_another_way_keeps_for_less_time() -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 65536])
-def test_a_deletion_that_breaks_a_path_gives_the_answer_anew_with_another(batch_rows: int) -> None:
+def test_a_deletion_that_breaks_a_path_emits_the_answer_again_with_another(batch_rows: int) -> None:
     """The answer holds on by `b`; but the record that said `a` is true no longer, so it is cut."""
     text = "STREAM s WINDOW 10\nAnswer(x, y) <- (a|b)+(x, y)."
     edges = [("u", "a", "v", 1), ("u", "b", "v", 3), ("u", "a", "v", 5, "-"), ("u", "b", "v", 7, "-")]
     records = list(meander.run(text, edges, paths=True, batch_rows=batch_rows, path_operator="s-path"))
-    assert [(one["op"], one["ts"], one["exp"], one["path"]) for one in records] == [
+    assert [(record["op"], record["ts"], record["exp"], record["path"]) for record in records] == [
         ("+", 1, 11, [["u", "a", "v"]]),
         ("+", 3, 13, [["u", "b", "v"]]),
         ("-", 5, None, None),
@@ -248,7 +252,7 @@ def test_a_deletion_that_breaks_a_path_gives_the_answer_anew_with_another(batch_
     ]
     # Without paths nothing was said that the first deletion makes untrue.
     bare = meander.run(text, edges, batch_rows=batch_rows, path_operator="s-path")
-    assert [(one["op"], one["ts"], one["exp"]) for one in bare] == [
+    assert [(record["op"], record["ts"], record["exp"]) for record in bare] == [
         ("+", 1, 11),
         ("+", 3, 13),
         ("-", 7, None),
@@ -259,7 +263,7 @@ def test_a_deletion_elsewhere_cuts_no_path() -> None:
     text = "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y)."
     edges = [("u", "a", "v", 1), ("u", "a", "w", 1), ("u", "a", "w", 5, "-")]
     records = meander.run(text, edges, paths=True)
-    assert [(one["trg"], one["op"], one["ts"]) for one in records] == [
+    assert [(record["trg"], record["op"], record["ts"]) for record in records] == [
         ("v", "+", 1),
         ("w", "+", 1),
         ("w", "-", 5),
@@ -270,11 +274,11 @@ def test_a_path_names_its_edges_as_the_expression_reads_them() -> None:
     """`D` is `a` by another name: computed once, and still called what the rule calls it."""
     edges = [("u", "a", "v", 1), ("v", "a", "w", 1)]
     text = "STREAM s WINDOW 10\nD(x, y) <- a(x, y).\nAnswer(x, y) <- (D/a)(x, y)."
-    assert [one["path"] for one in meander.run(text, edges, paths=True)] == [
+    assert [answer["path"] for answer in meander.run(text, edges, paths=True)] == [
         [["u", "D", "v"], ["v", "a", "w"]]
     ]
     text = "STREAM s WINDOW 10\nD(x, y) <- a(x, y).\nAnswer(x, y) <- D+(x, y).\nAnswer(x, y) <- (a/a)(x, y)."
-    paths = [one["path"] for one in meander.run(text, edges, paths=True)]
+    paths = [answer["path"] for answer in meander.run(text, edges, paths=True)]
     assert [["u", "D", "v"]] in paths
     assert [["v", "D", "w"]] in paths
 
@@ -282,16 +286,20 @@ def test_a_path_names_its_edges_as_the_expression_reads_them() -> None:
 def test_an_inverse_step_shows_its_edge_as_it_stands_in_the_graph() -> None:
     edges = [("u", "a", "v", 1), ("w", "a", "v", 2)]
     text = 'STREAM s WINDOW 10\nAnswer(x, y) <- (a/^a)(x, y), (a/^a)("u", y).'
-    assert {one["trg"] for one in meander.run(text, edges)} == {"u", "w"}
+    assert {answer["trg"] for answer in meander.run(text, edges)} == {"u", "w"}
     text = "STREAM s WINDOW 10\nAnswer(x, y) <- (a/^a)(x, y)."
-    paths = {(one["src"], one["trg"]): one["path"] for one in meander.run(text, edges, paths=True)}
+    paths = {
+        (answer["src"], answer["trg"]): answer["path"] for answer in meander.run(text, edges, paths=True)
+    }
     assert paths["u", "w"] == [["u", "a", "v"], ["w", "a", "v"]]
 
 
 def test_the_empty_path_joins_each_end_of_a_valid_edge_to_itself() -> None:
     text = "STREAM s WINDOW 10\nAnswer(x, y) <- a*(x, y)."
     records = list(meander.run(text, [("u", "a", "v", 1)], paths=True))
-    assert {(one["src"], one["trg"]): (one["ts"], one["exp"], one["path"]) for one in records} == {
+    assert {
+        (record["src"], record["trg"]): (record["ts"], record["exp"], record["path"]) for record in records
+    } == {
         ("u", "u"): (1, 11, []),
         ("v", "v"): (1, 11, []),
         ("u", "v"): (1, 11, [["u", "a", "v"]]),

@@ -28,7 +28,7 @@ UNION = "D(x, y) <- a(x, y).\nD(x, y) <- (a/a)(x, y).\nAnswer(x, y) <- D(x, y), 
 
 
 def chains(total: int) -> Iterator[Edges]:
-    """One edge an instant, in chains of a few edges whose vertices never come back."""
+    """One edge per instant, in chains of a few edges whose vertices never come back."""
     name = frozen(np.frombuffer(b"a", np.uint8))
     begin, end = np.zeros(BATCH, np.int64), np.ones(BATCH, np.int64)
     label = Text(name, begin, end, np.zeros(BATCH, np.int8))
@@ -102,7 +102,7 @@ def test_the_budget_ends_the_run_and_says_who_holds_what_and_what_would_help() -
     assert "the memory budget of 585.9 KB is reached: #1 PATH a+: a+ would hold" in message
     assert "hint: a larger --memory, a shorter window" in message
     assert refused.value.exit_status == 1
-    # All that the batches before it brought was handed out: every pair of a chain, up to a whole batch.
+    # All that the earlier batches brought was emitted: every pair of a chain, up to a whole batch.
     last = max(record["trg"] for record in records)
     assert last % 10 == 0
     assert len(records) == last * (last + 1) // 2
@@ -137,7 +137,7 @@ def test_what_is_counted_is_what_is_there(rules: str, options: dict[str, Any]) -
     buffers = sum(size for store in dataflow.stores.values() for size in store.buffers.values())
     assert buffers > 0
     assert dataflow.state_bytes == held + buffers
-    assert sum(one.state_bytes for one in dataflow.figures()) <= dataflow.state_bytes
+    assert sum(operator.state_bytes for operator in dataflow.figures()) <= dataflow.state_bytes
 
 
 def test_auto_stays_with_trees_where_the_closure_does_not_fit() -> None:

@@ -31,14 +31,14 @@ EDGES = [
 
 
 def together(texts: list[str], edges: list[Any], **options: Any) -> dict[str, list[dict[str, Any]]]:
-    plans = [one for at, text in enumerate(texts) for one in plan_query(text, name=f"q{at}")]
+    plans = [plan for at, text in enumerate(texts) for plan in plan_query(text, name=f"q{at}")]
     dataflow = Dataflow(build(plans, paths=options.get("paths", False)), **options)
-    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_query: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     ((_, chunk), *_) = steps_of({"s": edges}, len(edges))
     assert chunk is not None
     for result, answers in dataflow.process({"s": chunk}, INFINITY):
-        found[result.query] += as_dicts(answers)
-    return found
+        by_query[result.query] += as_dicts(answers)
+    return by_query
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def together(texts: list[str], edges: list[Any], **options: Any) -> dict[str, li
 )
 def test_each_query_has_the_answers_that_it_has_alone(options: dict[str, Any]) -> None:
     texts = [PAIRS, ENDS, FROM_U, PAIRS]
-    found = together(texts, EDGES, **options)
-    assert found["q0"]
+    by_query = together(texts, EDGES, **options)
+    assert by_query["q0"]
     for at, text in enumerate(texts):
-        assert sorted(map(repr, found[f"q{at}"])) == sorted(map(repr, meander.run(text, EDGES, **options)))
+        assert sorted(map(repr, by_query[f"q{at}"])) == sorted(map(repr, meander.run(text, EDGES, **options)))
 
 
 def test_equal_subplans_work_once() -> None:
@@ -59,9 +59,9 @@ def test_equal_subplans_work_once() -> None:
     assert chunk is not None
     for _ in dataflow.process({"s": chunk}, INFINITY):
         pass
-    joins = [one for one in dataflow.figures() if one.name in ("PATTERN D", "PATTERN E")]
+    joins = [operator for operator in dataflow.figures() if operator.name in ("PATTERN D", "PATTERN E")]
     # `a` twice, `b` four times (one of them a deletion).
-    assert [(one.name, one.rows_in) for one in joins] == [("PATTERN D", 6)]
+    assert [(join.name, join.rows_in) for join in joins] == [("PATTERN D", 6)]
     assert dataflow.graph.relations == len(dataflow.plan.indexed) == 4
 
 
@@ -76,7 +76,7 @@ def test_whatever_queries_run_together_none_changes_another(case: Case, other: C
     plans = [*plan_query(case.text, name="one"), *plan_query(other.text, name="other")]
 
     def answers(chosen: list[Any]) -> dict[str, list[str]]:
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        by_query: defaultdict[str, list[str]] = defaultdict(list)
         run = Run(build(chosen), tuple(names), lateness=case.lateness, mode=case.mode)
         for name, edges in steps_of(streams, 5):
             if edges is None:
@@ -84,8 +84,8 @@ def test_whatever_queries_run_together_none_changes_another(case: Case, other: C
             else:
                 run.ingest.push(name, edges)
             for result, records in run.dataflow.process(*run.ingest.release()):
-                found[result.query] += map(repr, as_dicts(records))
-        return {query: sorted(records) for query, records in found.items()}
+                by_query[result.query] += map(repr, as_dicts(records))
+        return {query: sorted(records) for query, records in by_query.items()}
 
     alone = answers(plan_query(case.text, name="one")) | answers(plan_query(other.text, name="other"))
     assert answers(plans) == alone

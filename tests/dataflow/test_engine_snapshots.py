@@ -43,7 +43,7 @@ def kept(run: Run, path_operator: str, capacity: int | None) -> list[OperatorFig
     figures = run.dataflow.figures()
     if path_operator in ("s-path", "negative-tuple") and capacity is None:
         return figures
-    return [one._replace(state_bytes=0, choice="") for one in figures]
+    return [operator._replace(state_bytes=0, choice="") for operator in figures]
 
 
 def by_instant(records: list[Any]) -> list[list[str]]:
@@ -183,6 +183,6 @@ def test_a_name_too_long_for_a_folder_is_no_trouble(tmp_path: Path) -> None:
     text = "STREAM s WINDOW 10\nAnswer(x, y) <- (" + "/".join(["label_of_some_length"] * 20) + ")(x, y)."
     dataflow = dataflow_of(text, folder=tmp_path)
     edges = [(i, "label_of_some_length", i + 1, 1) for i in range(20)]
-    assert [(one["src"], one["trg"]) for one in processed(dataflow, {"s": edges_of(*edges)}, INFINITY)] == [
-        (0, 20)
-    ]
+    assert [
+        (answer["src"], answer["trg"]) for answer in processed(dataflow, {"s": edges_of(*edges)}, INFINITY)
+    ] == [(0, 20)]

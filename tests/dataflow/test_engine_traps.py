@@ -32,7 +32,8 @@ def test_time_does_not_go_back() -> None:
         processed(dataflow, {"s": edges_of(("v", "a", "w", 5))}, 8)
     # What was refused has changed nothing.
     assert [
-        (one["trg"], one["ts"]) for one in processed(dataflow, {"s": edges_of(("v", "a", "w", 7))}, 7)
+        (answer["trg"], answer["ts"])
+        for answer in processed(dataflow, {"s": edges_of(("v", "a", "w", 7))}, 7)
     ] == [
         ("w", 7),
         ("w", 7),
@@ -47,11 +48,11 @@ def test_edges_later_than_the_time_given_are_refused() -> None:
 def test_an_instant_may_come_in_several_batches() -> None:
     dataflow = dataflow_of(CLOSURE, mode="changes")
     edges = [("u", "a", "v", 5), ("v", "a", "w", 5), ("u", "a", "v", 5, "-"), ("u", "a", "v", 5)]
-    records = [one for edge in edges for one in processed(dataflow, {"s": edges_of(edge)}, 5)]
+    records = [answer for edge in edges for answer in processed(dataflow, {"s": edges_of(edge)}, 5)]
     records += processed(dataflow, {}, INFINITY)
     held: dict[tuple[str, str], list[Any]] = {}
-    for one in records:
-        held.setdefault((one["src"], one["trg"]), []).append((one["op"], one["ts"]))
+    for record in records:
+        held.setdefault((record["src"], record["trg"]), []).append((record["op"], record["ts"]))
     assert all(changes[-2:] == [("+", 5), ("-", 15)] for changes in held.values())
     assert set(held) == {("u", "v"), ("v", "w"), ("u", "w")}
 
@@ -65,16 +66,16 @@ def test_times_and_windows_at_the_end_of_their_range(path_operator: str, slide: 
     edges = [("u", "a", "v", last), ("v", "a", "w", MAX_TIME), ("w", "a", "x", MAX_TIME, "-")]
     expected = {("u", "v"): last, ("v", "w"): MAX_TIME, ("u", "w"): MAX_TIME}
     records = list(meander.run(text, edges, path_operator=path_operator))
-    assert {(one["src"], one["trg"]): one["ts"] for one in records} == expected
-    assert {one["exp"] for one in records} == {MAX_TIME // slide * slide + window, last + window}
+    assert {(record["src"], record["trg"]): record["ts"] for record in records} == expected
+    assert {record["exp"] for record in records} == {MAX_TIME // slide * slide + window, last + window}
     changes = list(meander.run(text, edges, path_operator=path_operator, mode="changes"))
-    assert sorted(one["op"] for one in changes) == ["+"] * 3 + ["-"] * 3
-    assert max(one["ts"] for one in changes) == MAX_TIME // slide * slide + window
+    assert sorted(record["op"] for record in changes) == ["+"] * 3 + ["-"] * 3
+    assert max(record["ts"] for record in changes) == MAX_TIME // slide * slide + window
 
 
 def test_time_zero_is_a_time() -> None:
     records = answered(dataflow_of(CLOSURE), "s", ("u", "a", "v", 0), ("v", "a", "w", 0))
-    assert {(one["src"], one["trg"], one["ts"], one["exp"]) for one in records} == {
+    assert {(record["src"], record["trg"], record["ts"], record["exp"]) for record in records} == {
         ("u", "v", 0, 10),
         ("v", "w", 0, 10),
         ("u", "w", 0, 10),
@@ -130,8 +131,8 @@ def test_what_waits_to_stop_keeps_its_names(text: str) -> None:
     records += processed(dataflow, {}, INFINITY)
     assert dataflow.vertices.capacity < 12_000
     courses: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    for one in records:
-        courses.setdefault((one["src"], one["trg"]), []).append((one["op"], one["ts"]))
+    for record in records:
+        courses.setdefault((record["src"], record["trg"]), []).append((record["op"], record["ts"]))
     assert courses == {(f"p{i}", f"q{i}"): [("+", i), ("-", i + 10)] for i in range(12_000)}
 
 
@@ -149,25 +150,25 @@ def test_what_is_held_for_long_outlives_all_sweeps(rules: str, path_operator: st
     """Two edges of a long window stay while thousands of a short one come and go; then they are deleted."""
     text = f"STREAM s WINDOW 10\nSTREAM old WINDOW 1000000\n{rules}"
     dataflow = dataflow_of(text, path_operator=path_operator)
-    kept = [("ann", "b", "bob", 0), ("bob", "b", "cat", 0)]
-    records = processed(dataflow, {"old": edges_of(*kept)}, 0)
+    valid = [("ann", "b", "bob", 0), ("bob", "b", "cat", 0)]
+    records = processed(dataflow, {"old": edges_of(*valid)}, 0)
     for first in range(0, 8_000, 1000):
         processed(dataflow, {"s": edges_of(*churn(first, 1000))}, first + 999)
-    gone = processed(dataflow, {"old": edges_of(*((*edge[:3], 8_000, "-") for edge in kept))}, 8_000)
-    held = {(one["src"], one["trg"]) for one in records}
+    gone = processed(dataflow, {"old": edges_of(*((*edge[:3], 8_000, "-") for edge in valid))}, 8_000)
+    held = {(record["src"], record["trg"]) for record in records}
     assert held
-    assert {(one["src"], one["trg"], one["op"], one["ts"]) for one in gone} == {
+    assert {(record["src"], record["trg"], record["op"], record["ts"]) for record in gone} == {
         (*pair, "-", 8_000) for pair in held
     }
 
 
-def test_answers_handed_out_stay_what_they_were() -> None:
+def test_emitted_answers_stay_what_they_were() -> None:
     dataflow = dataflow_of(EDGES)
     first = [answers for _, answers in dataflow.process({"s": edges_of(*churn(0, 500))}, 499)]
     for begin in range(500, 10_000, 500):
         processed(dataflow, {"s": edges_of(*churn(begin, 500))}, begin + 499)
     records = [record for answers in first for record in as_dicts(answers)]
-    assert [(one["src"], one["trg"]) for one in records] == [(f"p{i}", f"q{i}") for i in range(500)]
+    assert [(record["src"], record["trg"]) for record in records] == [(f"p{i}", f"q{i}") for i in range(500)]
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -200,10 +201,14 @@ def test_an_operator_without_lists_both_ways_gets_them_at_the_first_deletion() -
     edges = [("u", "a", "v", 1), ("v", "a", "w", 2), ("u", "a", "w", 3)]
     processed(dataflow, {"s": edges_of(*edges)}, 3)
     records = processed(dataflow, {"s": edges_of(("u", "a", "v", 5, "-"))}, 5)
-    assert [(one["src"], one["trg"], one["op"], one["ts"]) for one in records] == [("u", "v", "-", 5)]
+    assert [(record["src"], record["trg"], record["op"], record["ts"]) for record in records] == [
+        ("u", "v", "-", 5)
+    ]
     assert dataflow.graph.graph.linked_in.all()
     restored = dataflow_of(CLOSURE, path_operator="s-path")
     restored.restore(dataflow.snapshot())
     assert restored.graph.graph.linked_in.all()
     records = processed(restored, {"s": edges_of(("v", "a", "w", 6, "-"))}, 6)
-    assert [(one["src"], one["trg"], one["op"], one["ts"]) for one in records] == [("v", "w", "-", 6)]
+    assert [(record["src"], record["trg"], record["op"], record["ts"]) for record in records] == [
+        ("v", "w", "-", 6)
+    ]

@@ -20,7 +20,7 @@ Row = tuple[str, str, str, int]
 
 def numbered(times: list[int]) -> list[Row]:
     """Edges of these times, each with the place of its arrival as its name."""
-    return [(f"v{place}", "l", "w", time) for place, time in enumerate(times)]
+    return [(f"v{position}", "l", "w", time) for position, time in enumerate(times)]
 
 
 def pairs(edges: Edges) -> list[tuple[int, str]]:
@@ -61,7 +61,8 @@ def judged(stamps: list[int], lateness: int, max_jump: int) -> list[str | None]:
 times = st.lists(st.integers(0, 30), max_size=40)
 nearly_sorted = st.lists(st.tuples(st.integers(0, 3), st.integers(-6, 6)), max_size=40).map(
     lambda steps: [
-        max(0, sum(step for step, _ in steps[: place + 1]) + noise) for place, (_, noise) in enumerate(steps)
+        max(0, sum(step for step, _ in steps[: position + 1]) + noise)
+        for position, (_, noise) in enumerate(steps)
     ]
 )
 
@@ -96,13 +97,13 @@ def test_one_stream_is_released_in_order_and_nothing_is_lost(
     released += pairs(out.get("s", empty_edges()))
     late = late_rows(rows, lateness)
     accepted = [row for row in rows if row not in late]
-    assert released == sorted(((row[3], row[0]) for row in accepted), key=lambda one: one[0])
+    assert released == sorted(((row[3], row[0]) for row in accepted), key=lambda row: row[0])
     assert rejects == [Reject("s", Reason.TOO_LATE, "\t".join(map(str, row))) for row in late]
     assert ingest.held == 0
 
 
 leaps = st.lists(st.sampled_from([-7, -1, 0, 0, 1, 2, 5, 9, 40, 1000]), max_size=40).map(
-    lambda steps: [max(0, sum(steps[: place + 1])) for place in range(len(steps))]
+    lambda steps: [max(0, sum(steps[: position + 1])) for position in range(len(steps))]
 )
 
 
@@ -133,7 +134,7 @@ def test_an_edge_too_far_ahead_is_rejected_wherever_the_stream_is_cut(
     released += pairs(ingest.release()[0].get("s", empty_edges()))
     reasons = judged(stamps, lateness, max_jump)
     accepted = [(row[3], row[0]) for row, reason in zip(rows, reasons, strict=True) if reason is None]
-    assert released == sorted(accepted, key=lambda one: one[0])
+    assert released == sorted(accepted, key=lambda row: row[0])
     assert rejects == [
         Reject("s", reason, "\t".join(map(str, row)))
         for row, reason in zip(rows, reasons, strict=True)
@@ -155,13 +156,15 @@ def test_a_suspicious_jump_is_reported_once_wherever_the_stream_is_cut(
     for chunk in chunks_of(rows, cuts):
         ingest.push("s", edges_of(chunk))
         jumps += ingest.take_jumps()
-    greatest = [max(time for *_, time in rows[:place]) if place else None for place in range(len(rows))]
+    greatest = [
+        max(time for *_, time in rows[:position]) if position else None for position in range(len(rows))
+    ]
     wanted = [
         (row[0], row[3], before)
         for row, before in zip(rows, greatest, strict=True)
         if before is not None and row[3] - before > SUSPICIOUS_WINDOWS * window
     ]
-    assert [(one.edge.text.split("\t")[0], one.ts, one.before) for one in jumps] == wanted[:1]
+    assert [(jump.edge.text.split("\t")[0], jump.ts, jump.before) for jump in jumps] == wanted[:1]
 
 
 def test_one_time_in_milliseconds_costs_one_edge() -> None:
@@ -182,27 +185,29 @@ def test_several_streams_advance_to_the_least_that_any_has_reached(
     released: dict[str, list[tuple[int, str]]] = {"a": [], "b": []}
     rejected: dict[str, int] = {"a": 0, "b": 0}
     for stream, stamps in pushes:
-        rows = [(f"{len(arrived[stream]) + place}", "l", "w", time) for place, time in enumerate(stamps)]
+        rows = [
+            (f"{len(arrived[stream]) + position}", "l", "w", time) for position, time in enumerate(stamps)
+        ]
         arrived[stream] += rows
         rejected[stream] += len(ingest.push(stream, edges_of(rows)))
         out, frontier = ingest.release()
-        greatest = [max((row[3] for row in arrived[one]), default=None) for one in "ab"]
+        greatest = [max((row[3] for row in arrived[stream]), default=None) for stream in "ab"]
         known = None not in greatest and min(greatest) >= lateness  # type: ignore[type-var, operator]
         assert frontier == (min(greatest) - lateness if known else None)  # type: ignore[type-var, operator]
-        for one, edges in out.items():
-            released[one] += pairs(edges)
+        for stream, edges in out.items():
+            released[stream] += pairs(edges)
         if frontier is not None:
-            for one in "ab":
-                accepted = [row for row in arrived[one] if row not in late_rows(arrived[one], lateness)]
+            for stream in "ab":
+                accepted = [row for row in arrived[stream] if row not in late_rows(arrived[stream], lateness)]
                 ready = [(row[3], row[0]) for row in accepted if row[3] <= frontier]
-                assert released[one] == sorted(ready, key=lambda pair: pair[0])
-    for one in "ab":
-        ingest.close(one)
-        assert rejected[one] == len(late_rows(arrived[one], lateness))
+                assert released[stream] == sorted(ready, key=lambda pair: pair[0])
+    for stream in "ab":
+        ingest.close(stream)
+        assert rejected[stream] == len(late_rows(arrived[stream], lateness))
     out, _ = ingest.release()
-    for one in "ab":
-        assert len(released[one]) + len(out[one].ts if one in out else []) + rejected[one] == len(
-            arrived[one]
+    for stream in "ab":
+        assert len(released[stream]) + len(out[stream].ts if stream in out else []) + rejected[stream] == len(
+            arrived[stream]
         )
 
 

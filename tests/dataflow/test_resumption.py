@@ -53,14 +53,14 @@ def test_a_second_stop_without_a_row_or_growth_is_an_error_that_names_the_operat
 def test_room_may_be_made_once_for_each_reason_without_growth() -> None:
     table = Table()
     statuses = iter([FULL_TABLE, FULL_OUTPUT, DONE])
-    made: list[int] = []
+    capacities: list[int] = []
     run_to_end(
         table.store,
         table.cursor,
         lambda: next(statuses),
-        {status: lambda status=status: made.append(status) for status in (FULL_TABLE, FULL_OUTPUT)},
+        {status: lambda status=status: capacities.append(status) for status in (FULL_TABLE, FULL_OUTPUT)},
     )
-    assert made == [FULL_TABLE, FULL_OUTPUT]
+    assert capacities == [FULL_TABLE, FULL_OUTPUT]
 
 
 def test_only_one_loop_waits_for_a_kernel_to_be_done() -> None:
@@ -113,6 +113,6 @@ def test_one_switch_gives_every_table_the_least_room(
 def test_a_union_takes_more_tuples_in_an_instant_than_its_table_starts_with(rules: str, count: int) -> None:
     edges = [(i, "ab"[i % 2], i + 10_000, 1) for i in range(count)]
     answers = list(meander.run(f"STREAM s WINDOW 10\n{rules}", edges))
-    assert sorted((one["src"], one["trg"], one["ts"], one["exp"]) for one in answers) == [
+    assert sorted((answer["src"], answer["trg"], answer["ts"], answer["exp"]) for answer in answers) == [
         (i, i + 10_000, 1, 11) for i in range(count)
     ]

@@ -67,8 +67,8 @@ def test_a_line_file_can_be_read_while_it_grows(tmp_path: Path) -> None:
 
 def test_parquet_vertices_are_strings_where_not_all_are_integers(tmp_path: Path) -> None:
     fill(tmp_path / "out.parquet", *BATCHES)
-    found = pq.read_table(tmp_path / "out.parquet").to_pylist()
-    assert found == [record | {"src": str(record["src"])} for record in RECORDS]
+    rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert rows == [record | {"src": str(record["src"])} for record in RECORDS]
 
 
 def test_parquet_vertices_are_integers_where_all_are(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_a_string_after_written_integers_makes_all_of_them_strings(
     assert table["src"].to_pylist() == ["1", "3", "5", "x"]
     assert table["trg"].to_pylist() == ["2", "4", "6", "7"]
     if paths:
-        first = [one[0] for one in table["path"].to_pylist()]
-        assert [one["src"] for one in first] == ["1", "3", "5", "x"]
+        first = [path[0] for path in table["path"].to_pylist()]
+        assert [edge["src"] for edge in first] == ["1", "3", "5", "x"]
     assert [file.name for file in tmp_path.iterdir()] == ["out.parquet"]
 
 
@@ -134,7 +134,7 @@ def test_answers_can_be_the_edges_of_another_query(tmp_path: Path) -> None:
     fill(tmp_path / "out.jsonl", *BATCHES)
     fill(tmp_path / "out.parquet", *BATCHES)
     for name in ("out.jsonl", "out.parquet"):
-        labels = [one for edges, _ in open_source(str(tmp_path / name)) for one in edges.label.values()]
+        labels = [label for edges, _ in open_source(str(tmp_path / name)) for label in edges.label.values()]
         assert labels == ["A", "A", "B"]
 
 
@@ -226,8 +226,8 @@ def test_standard_output_ends_quietly_when_its_reader_goes(tmp_path: Path) -> No
         from meander.dataflow.sinks.writer import open_answers
 
         rows = 1000
-        one = np.ones(rows, np.int64)
-        batch = Answers("A", (as_text(["a"] * rows), as_text(["b"] * rows)), one, one, one.astype(np.int8))
+        ones = np.ones(rows, np.int64)
+        batch = Answers("A", (as_text(["a"] * rows), as_text(["b"] * rows)), ones, ones, ones.astype(np.int8))
         batches = 0
         with open_answers("-") as sink:
             while not sink.done and batches < 1000:
@@ -245,9 +245,9 @@ def test_standard_output_ends_quietly_when_its_reader_goes(tmp_path: Path) -> No
         assert run.stderr is not None
         assert json.loads(run.stdout.readline())["src"] == "a"
         run.stdout.close()
-        said = run.stderr.read()
+        stderr = run.stderr.read()
     assert run.returncode == 0
-    assert int(said) < 1000
+    assert int(stderr) < 1000
 
 
 def test_rejects_are_lines_with_stream_reason_and_text(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def test_an_edge_has_src_trg_and_label() -> None:
 
 
 def test_an_answer_that_is_no_path_has_none_and_an_empty_path_is_empty() -> None:
-    found = [record["path"] for record in as_dicts(edges_answer(paths=True))]
-    assert found == [[["a", "l", "x"], ["x", "l", "b"]], None, []]
+    paths = [record["path"] for record in as_dicts(edges_answer(paths=True))]
+    assert paths == [[["a", "l", "x"], ["x", "l", "b"]], None, []]
     table = as_table(edges_answer(paths=True))
     first = [{"src": "a", "label": "l", "trg": "x"}, {"src": "x", "label": "l", "trg": "b"}]
     assert table["path"].to_pylist() == [first, None, []]

@@ -98,8 +98,8 @@ def test_json_and_tuples_keep_strings_and_integers_apart(
 ) -> None:
     content = as_jsonl(rows, ascii_only=ascii_only)
     assert read_text(tmp_path, "a.jsonl", content, batch_rows=batch) == (rows, [])
-    found = [row for edges, _ in from_tuples(rows, batch_rows=batch) for row in tuples(edges)]
-    assert found == rows
+    read = [row for edges, _ in from_tuples(rows, batch_rows=batch) for row in tuples(edges)]
+    assert read == rows
 
 
 @within
@@ -154,13 +154,13 @@ def test_bad_rows_are_rejects_with_reason_and_text_and_stop_nothing(tmp_path: Pa
     content = "\n".join(line for text, _ in BAD_TSV for line in (text, good))
     rows, rejects = read_text(tmp_path, "a.tsv", content)
     assert rows == [("x", "l", "y", 7, "+")] * len(BAD_TSV)
-    assert [one[:3] for one in rejects] == [("s", reason, text) for text, reason in BAD_TSV]
+    assert [reject[:3] for reject in rejects] == [("s", reason, text) for text, reason in BAD_TSV]
 
 
 def test_invalid_utf8_is_a_reject_that_shows_the_bytes(tmp_path: Path) -> None:
     rows, rejects = read_text(tmp_path, "a.tsv", b"a\xff\tl\tb\t1\n\xc3\xa9\tl\tb\t2\n")
     assert rows == [("é", "l", "b", 2, "+")]
-    assert [one[:3] for one in rejects] == [("s", Reason.NOT_UTF8, "a\\xff\tl\tb\t1")]
+    assert [reject[:3] for reject in rejects] == [("s", Reason.NOT_UTF8, "a\\xff\tl\tb\t1")]
     _, rejects = read_text(tmp_path, "a.jsonl", b'{"src":"\xff","label":"l","trg":"b","ts":1}\n')
     assert [reject.reason for reject in rejects] == [Reason.NOT_UTF8]
 
@@ -184,7 +184,7 @@ def test_csv_rejects_show_the_line_as_it_was(tmp_path: Path) -> None:
     lines = ['"a ""b""",l,c,x', "a,l", "a,l,c,1,+", '"a,l,c,1', '"a ""b""",l,c,5']
     rows, rejects = read_text(tmp_path, "a.csv", "src,label,trg,ts\n" + "\n".join(lines))
     assert rows == [('a "b"', "l", "c", 5, "+")]
-    assert [(one.reason, one.text, one.line) for one in rejects] == [
+    assert [(reject.reason, reject.text, reject.line) for reject in rejects] == [
         (Reason.NOT_INTEGER, lines[0], 2),
         (Reason.MISSING, lines[1], 3),
         (Reason.UNPARSABLE, lines[2], 4),
@@ -220,7 +220,7 @@ def test_bad_json_lines_are_rejects(tmp_path: Path) -> None:
     content = "\n".join(line for text, _ in BAD_JSON for line in (text, good))
     rows, rejects = read_text(tmp_path, "a.jsonl", content)
     assert rows == [("x", "l", 7, 7, "+")] * len(BAD_JSON)
-    assert [one[:3] for one in rejects] == [("s", reason, text) for text, reason in BAD_JSON]
+    assert [reject[:3] for reject in rejects] == [("s", reason, text) for text, reason in BAD_JSON]
 
 
 def test_bad_tuples_are_rejects_as_json_lines_are() -> None:
@@ -336,7 +336,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "error", "words"),
+    ("path", "error", "words"),
     [
         ("missing.tsv", InputError, "missing.tsv does not exist"),
         ("empty", InputError, "empty has no files"),
@@ -346,13 +346,13 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_said_at_once(
-    tmp_path: Path, place: str, error: type[MeanderError], words: str
+    tmp_path: Path, path: str, error: type[MeanderError], words: str
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "nested" / "inner").mkdir(parents=True)
     (tmp_path / "a.txt").write_text("a")
     with pytest.raises(error, match=words):
-        open_source(place if "://" in place else str(tmp_path / place))
+        open_source(path if "://" in path else str(tmp_path / path))
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_every_row_knows_the_number_of_its_line(
             assert edges.origin is not None
             assert (edges.origin.path, edges.origin.start) == (str(path), 0)
             good += edges.origin.line.tolist()
-        bad += [one.line for one in rejects]
+        bad += [reject.line for reject in rejects]
     numbers = [(number, line) for number, line in enumerate(lines, start=1) if number > len(header)]
     assert good == [number for number, line in numbers if line == GOOD[ending]]
     assert bad == [number for number, line in numbers if line == BAD[ending]]
@@ -83,7 +83,7 @@ def test_rows_of_tables_and_tuples_are_numbered(tmp_path: Path) -> None:
             numbers += edges.origin.line.tolist()
             rejects += some
         assert numbers == [1, 2, 4]
-        assert [(one.line, one.path) for one in rejects] == [(3, path), (5, path)]
+        assert [(reject.line, reject.path) for reject in rejects] == [(3, path), (5, path)]
         assert position_of(rejects[0]) == f"row 3 of {path or 'stream s'}"
 
 
@@ -112,10 +112,10 @@ def test_a_summary_has_the_first_example_of_each_reason_and_right_plurals() -> N
     assert lines[2] == r"missing field: 1 row, in line 4 of s.tsv: x\ta"
     assert lines[3].startswith("hint: a line of a .tsv file is src, label, trg, ts")
     assert lines[4].startswith("hint: --rejects FILE.jsonl")
-    kept = summary(tally, 0.5, 0, resumed=True, rejects_kept=True)
-    assert len(kept) == 5
+    line = summary(tally, 0.5, 0, resumed=True, rejects_kept=True)
+    assert len(line) == 5
     assert (
-        kept[-1] == "since this run resumed: 3 edges (6/s), 2 late, 1 rejected, 1 answer, 0 B of state, 0.5 s"
+        line[-1] == "since this run resumed: 3 edges (6/s), 2 late, 1 rejected, 1 answer, 0 B of state, 0.5 s"
     )
 
 

@@ -214,7 +214,7 @@ def test_a_budget_that_a_thread_reaches_is_an_error_of_the_run(small_parts: None
 def test_a_move_while_parts_wait_leaves_what_s_path_has_emitted(
     small_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S-PATH takes a part, and before that is handed out what the closure has made moves to S-PATH again."""
+    """S-PATH takes a part; before its output is emitted, the output of the closure moves to S-PATH again."""
     edges = [(f"{part}{i}", "a", f"{part}{i + 1}", part) for part in range(1, 10) for i in range(8)]
     alone = answered(dataflow_of(CLOSURE, path_operator="s-path"), "s", *edges)
 
@@ -224,7 +224,7 @@ def test_a_move_while_parts_wait_leaves_what_s_path_has_emitted(
 
     monkeypatch.setattr(PathAuto, "costs", Turns(least_work=0))
     together = answered(dataflow_of(CLOSURE, path_operator="auto", threads=2), "s", *edges)
-    assert {repr(one) for one in alone} == {repr(one) for one in together}
+    assert {repr(answer) for answer in alone} == {repr(answer) for answer in together}
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -270,12 +270,12 @@ def test_where_no_source_waits_parts_are_at_work_while_more_is_read(
         dataflow = dataflow_of(CLOSURE, path_operator=path_operator, threads=threads)
         dataflows.append(dataflow)
         ran = run_local(dataflow, {"s": source}, live=live)
-        return [one for _, answers in ran for one in as_dicts(answers)]
+        return [answer for _, answers in ran for answer in as_dicts(answers)]
 
-    found, expected = run(threads, read(), False), run(1, chunks_of(EDGES), True)
-    times = [record["ts"] for record in found]
+    emitted, expected = run(threads, read(), False), run(1, chunks_of(EDGES), True)
+    times = [record["ts"] for record in emitted]
     assert times == sorted(times)
-    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    assert sorted(map(repr, emitted)) == sorted(map(repr, expected))
     if path_operator == "closure":
         assert unfinished == [0, *([2 * (threads - 1)] * 4)]
 
@@ -287,17 +287,19 @@ def test_what_was_answered_is_emitted_before_an_error_of_the_caller(small_parts:
         raise OSError("the disk is full")
 
     dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=2)
-    found: list[dict[str, Any]] = []
+    emitted: list[dict[str, Any]] = []
     chunks = chunks_of([*EDGES[:120], (1, "a", 2, 0)])
     with pytest.raises(OSError, match="the disk is full"):
-        found.extend(
-            one
+        emitted.extend(
+            answer
             for _, answers in run_local(dataflow, {"s": chunks}, live=False, reject=fail)
-            for one in as_dicts(answers)
+            for answer in as_dicts(answers)
         )
     ran = run_local(dataflow_of(CLOSURE, path_operator="closure"), {"s": chunks_of(EDGES[:120])})
-    expected = [one for _, answers in ran for one in as_dicts(answers)]
-    assert sorted(map(repr, found)) == sorted(repr(one) for one in expected if one["ts"] <= dataflow.time)
+    expected = [answer for _, answers in ran for answer in as_dicts(answers)]
+    assert sorted(map(repr, emitted)) == sorted(
+        repr(record) for record in expected if record["ts"] <= dataflow.time
+    )
     assert dataflow.time == EDGES[119][3]
 
 
@@ -311,11 +313,13 @@ def test_what_a_broken_source_gave_before_is_answered_and_then_the_error_is_rais
         raise InputError("the disk is gone")
 
     dataflow = dataflow_of(CLOSURE, path_operator="closure", threads=threads)
-    found: list[dict[str, Any]] = []
+    emitted: list[dict[str, Any]] = []
     with pytest.raises(InputError, match="the disk is gone"):
-        found.extend(
-            one for _, answers in run_local(dataflow, {"s": broken()}, live=live) for one in as_dicts(answers)
+        emitted.extend(
+            answer
+            for _, answers in run_local(dataflow, {"s": broken()}, live=live)
+            for answer in as_dicts(answers)
         )
     reached = EDGES[89][3]
     expected = processed(dataflow_of(CLOSURE, path_operator="closure"), {"s": edges_of(*EDGES[:90])}, reached)
-    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    assert sorted(map(repr, emitted)) == sorted(map(repr, expected))

@@ -63,7 +63,7 @@ def test_a_string_and_an_integer_that_look_alike_are_two_vertices() -> None:
     assert vertices.text(numbers).values() == ["7", 7, eight_bytes, -7]
 
 
-def test_names_of_every_length_around_the_word_size_are_told_apart() -> None:
+def test_names_of_every_length_around_the_word_size_are_distinct() -> None:
     values: list[Name] = ["", "\0", "\0\0", *("a" * length for length in range(1, 30))]
     values += ["a" * length + "b" for length in range(30)] + ["12345678x", "12345678y", "x" * LONG]
     vertices = fresh()
@@ -74,10 +74,10 @@ def test_names_of_every_length_around_the_word_size_are_told_apart() -> None:
 
 def test_spans_that_were_handed_out_outlive_growth_and_sweeps() -> None:
     vertices = fresh()
-    kept = vertices.text(vertices.intern(as_text([f"v{i}" for i in range(100)])))
+    names = vertices.text(vertices.intern(as_text([f"v{i}" for i in range(100)])))
     vertices.sweep(np.zeros(vertices.capacity, np.bool_))
     vertices.intern(as_text([f"other{i}" for i in range(5000)]))
-    assert kept.values() == [f"v{i}" for i in range(100)]
+    assert names.values() == [f"v{i}" for i in range(100)]
 
 
 def test_memory_follows_the_live_vertices_not_the_stream() -> None:

@@ -40,8 +40,8 @@ for line in sys.stdin:
 
 
 def blocks(page: Path) -> list[re.Match[str]]:
-    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
-    return [block for block in found if block["mark"] != "skip"]
+    matches = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [block for block in matches if block["mark"] != "skip"]
 
 
 def pages() -> list[pytest.ParameterSet]:
@@ -108,9 +108,9 @@ class Interpreter:
 
 @pytest.fixture
 def interpreter(checkout: Path) -> Iterator[Interpreter]:
-    one = Interpreter(checkout)
-    yield one
-    one.close()
+    interpreter = Interpreter(checkout)
+    yield interpreter
+    interpreter.close()
 
 
 def run_command(text: str, folder: Path) -> str:

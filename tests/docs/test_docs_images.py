@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+from architecture_picture import draw_architecture
 
 import meander
 from meander.algebra.nodes import Plan
@@ -18,6 +19,7 @@ from meander.cli.demo import EDGES, HOUR, QUERY, _timeline
 from meander.drawing import draw_plan
 from meander.explain.stages import Explanation
 from meander.rewrite import LAWS
+from picture_geometry import check_picture
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "img"
@@ -54,6 +56,7 @@ def demo_answers() -> str:
 
 
 DRAWN = {
+    "architecture": draw_architecture,
     "demo-answers": demo_answers,
     "notify-canonical": lambda: explanation("notify.dl").draw("logical", "notify.dl"),
     "notify-physical": lambda: explanation("notify.dl").draw("physical", "notify.dl"),
@@ -68,6 +71,10 @@ def test_a_picture_in_the_documentation_is_current(name: str) -> None:
     if os.environ.get("MEANDER_REGENERATE"):
         path.write_text(drawn, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == drawn
+
+
+def test_the_architecture_is_drawn_without_overlaps() -> None:
+    check_picture(draw_architecture())
 
 
 def test_every_picture_is_shown_somewhere() -> None:

@@ -20,10 +20,10 @@ BLOCK = re.compile(
 LANGUAGES = {"dl": "datalog", "gcore": "gcore"}
 
 BLOCKS = [
-    pytest.param(found["text"], LANGUAGES[found["language"]], found["mark"], id=f"{page.name}-{number}")
+    pytest.param(block["text"], LANGUAGES[block["language"]], block["mark"], id=f"{page.name}-{number}")
     for page in PAGES
     if page.exists()
-    for number, found in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")), start=1)
+    for number, block in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")), start=1)
 ]
 
 
@@ -51,4 +51,4 @@ def test_the_gcore_query_has_the_answers_of_notify_dl_and_those_of_the_empty_pat
 
 def notified(query: str) -> set[tuple[str, str, int, int]]:
     records = meander.run(query, str(ROOT / "examples" / "social.tsv"))
-    return {(one["src"], one["trg"], one["ts"], one["exp"]) for one in records}
+    return {(record["src"], record["trg"], record["ts"], record["exp"]) for record in records}

@@ -58,7 +58,7 @@ plans = st.recursive(scans, larger, max_leaves=12)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(plans, min_size=1, max_size=3))
 def test_any_plan_is_drawn_without_overlaps(drawn: list[Plan]) -> None:
-    check_picture(draw_plan({f"Answer{place}": plan for place, plan in enumerate(drawn)}, "generated"))
+    check_picture(draw_plan({f"Answer{number}": plan for number, plan in enumerate(drawn)}, "generated"))
 
 
 @settings(max_examples=40, deadline=None)

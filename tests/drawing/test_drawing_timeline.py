@@ -53,9 +53,9 @@ answers = st.builds(
 def test_texts_of_any_timeline_are_apart_and_within_the_picture(drawn: list[Answer], unit: str) -> None:
     svg = draw_timeline(drawn, "generated", unit=unit)
     root = ET.fromstring(svg)
-    places = [text_rectangle(text) for text in texts(svg)]
-    assert not any(overlap(one, other) for one, other in combinations(places, 2))
-    for left, top, right, bottom in places:
+    rectangles = [text_rectangle(text) for text in texts(svg)]
+    assert not any(overlap(first, second) for first, second in combinations(rectangles, 2))
+    for left, top, right, bottom in rectangles:
         assert 0 <= left <= right <= number(root, "width")
         assert 0 <= top <= bottom <= number(root, "height")
 
@@ -110,8 +110,8 @@ def test_the_edges_that_prove_an_answer_are_below_it_with_their_own_bars() -> No
 def test_times_have_a_unit_that_suits_the_span(
     interval: tuple[int, int], unit: str, shown: list[str]
 ) -> None:
-    found = list(ticks(draw_timeline([Answer("x a y", (interval,))], unit=unit)))
-    assert [*found[:2], found[-1]] == shown
+    labels = list(ticks(draw_timeline([Answer("x a y", (interval,))], unit=unit)))
+    assert [*labels[:2], labels[-1]] == shown
 
 
 def test_a_long_timeline_shows_its_first_answers_and_how_many_there_are() -> None:

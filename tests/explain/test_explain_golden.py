@@ -28,17 +28,17 @@ def query_text(name: str) -> str:
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_papers_queries_are_explained_as_agreed(name: str) -> None:
     golden = GOLDEN / f"{name}.txt"
-    found = explain(query_text(name))
+    text = explain(query_text(name))
     # A list of 64 plans is for nobody to read; the shorter ones show what it looks like.
     stages = (
         STAGES if len(Explanation(query_text(name)).query.plans["Answer"]) < 10 else ("logical", "physical")
     )
     for stage in stages:
-        found += f"\n{'-' * 40} --stage {stage}\n\n{explain(query_text(name), stage)}"
+        text += f"\n{'-' * 40} --stage {stage}\n\n{explain(query_text(name), stage)}"
     if os.environ.get("MEANDER_REGENERATE"):
         golden.parent.mkdir(exist_ok=True)
-        golden.write_text(found, encoding="utf-8")
-    assert found == golden.read_text(encoding="utf-8")
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -67,11 +67,11 @@ def test_all_stages_are_each_stage_in_turn_and_the_warnings(name: str) -> None:
 @pytest.mark.parametrize("name", QUERIES)
 def test_any_plan_can_be_asked_for_and_is_marked(name: str) -> None:
     last = len(Explanation(query_text(name)).query.plans["Answer"]) - 1
-    asked = Explanation(query_text(name), RunOptions(plan=last))
-    marked = [line for line in as_text(sections(asked, "plans")).splitlines() if line.startswith("  *")]
+    explanation = Explanation(query_text(name), RunOptions(plan=last))
+    marked = [line for line in as_text(sections(explanation, "plans")).splitlines() if line.startswith("  *")]
     assert marked[0].split()[1] == str(last)
     assert marked[1].endswith("as requested") == (last > 0)
-    assert asked.physical.results
+    assert explanation.physical.results
 
 
 def test_a_query_of_a_session_is_explained_as_by_the_command() -> None:

@@ -37,9 +37,9 @@ def test_a_slide_longer_than_the_window_loses_edges() -> None:
 
 @pytest.mark.parametrize(("window", "unit"), [("3650d", "s"), ("3650d", "us"), ("400000000", "s")])
 def test_a_window_of_decades_bounds_nothing(window: str, unit: str) -> None:
-    found = messages(f"STREAM s WINDOW {window} Answer(x, y) <- a(x, y).", unit)
-    assert len(found) == 1
-    assert "almost no edge will expire" in found[0]
+    warnings = messages(f"STREAM s WINDOW {window} Answer(x, y) <- a(x, y).", unit)
+    assert len(warnings) == 1
+    assert "almost no edge will expire" in warnings[0]
 
 
 def test_a_body_in_two_parts_is_a_cross_product() -> None:
@@ -75,7 +75,7 @@ def test_a_label_that_looks_like_a_wildcard_is_named_once_and_a_blank_variable_i
     assert messages("STREAM s WINDOW 10 Answer(x, y) <- a(x, _), b(_, z), c(x, z), d(z, y).") == []
 
 
-def test_a_warning_marks_its_place() -> None:
+def test_a_warning_marks_its_position() -> None:
     text = "STREAM s WINDOW 9\nSTREAM t WINDOW 9\nAnswer(x, y) <- s.b(x, y)."
     [warning] = warnings_of(parse(text))
     assert warning.show(text).splitlines()[1:] == ["   2 | STREAM t WINDOW 9", "     | ^^^^^^^^^^^^^^^^^"]

@@ -36,7 +36,7 @@ def draw_edges(seed: int, *, deletions: float) -> list[tuple[Any, ...]]:
 
 def held(records: list[dict[str, Any]], instant: int) -> set[tuple[str, str]]:
     """The pairs that hold at an instant."""
-    return {(one["src"], one["trg"]) for one in records if one["ts"] <= instant < one["exp"]}
+    return {(record["src"], record["trg"]) for record in records if record["ts"] <= instant < record["exp"]}
 
 
 def hold_law(text: str, edges: list[tuple[Any, ...]], mode: str, threads: int = 1) -> None:
@@ -71,12 +71,12 @@ def test_more_roots_than_a_block_has_bits(mode: str) -> None:
             "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y).", edges, mode=mode, path_operator="closure"
         )
     )
-    to_y = [one for one in answers if one["src"] == "v699" and one["trg"] == "y"]
+    to_y = [answer for answer in answers if answer["src"] == "v699" and answer["trg"] == "y"]
     if mode == "changes":
-        assert [(one["op"], one["ts"]) for one in to_y] == [("+", 2), ("-", 11)]
+        assert [(record["op"], record["ts"]) for record in to_y] == [("+", 2), ("-", 11)]
     else:
-        assert [(one["op"], one["ts"], one["exp"]) for one in to_y] == [("+", 2, 11)]
-    assert len({(one["src"], one["trg"]) for one in answers}) == 2 * 702
+        assert [(record["op"], record["ts"], record["exp"]) for record in to_y] == [("+", 2, 11)]
+    assert len({(answer["src"], answer["trg"]) for answer in answers}) == 2 * 702
 
 
 def test_a_component_that_stays_costs_no_output_in_changes_mode() -> None:
@@ -88,16 +88,16 @@ def test_a_component_that_stays_costs_no_output_in_changes_mode() -> None:
         )
     )
     assert len(answers) == 2 * 36
-    assert {one["ts"] for one in answers} == {0, 65}
+    assert {answer["ts"] for answer in answers} == {0, 65}
 
 
 def test_extensions_within_a_slide_are_one_record() -> None:
-    """A pair joined by two edges of the same slide is handed out once, from its first instant to its last."""
+    """A pair joined by two edges of the same slide is emitted once, from its first instant to its last."""
     edges = [("u", "a", "v", 11), ("v", "a", "w", 12), ("u", "a", "w", 13), ("u", "a", "v", 14)]
     answers = meander.run(
         "STREAM s WINDOW 20 SLIDE 10\nAnswer(x, y) <- a+(x, y).", edges, path_operator="closure"
     )
-    assert sorted((one["src"], one["trg"], one["ts"], one["exp"]) for one in answers) == [
+    assert sorted((answer["src"], answer["trg"], answer["ts"], answer["exp"]) for answer in answers) == [
         ("u", "v", 11, 30),
         ("u", "w", 12, 30),
         ("v", "w", 12, 30),

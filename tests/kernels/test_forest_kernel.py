@@ -97,13 +97,13 @@ def test_trees_hold_what_dijkstra_finds(
                 (relation, src, trg, time, time if cut else time + length, -1 if cut else 1)
             )
         changes = [change for changes in by_instant.values() for change in changes]
-        found = rows_of(operator.start(applied(graph, changes), time).result())
-        assert [row[2] for row in found] == sorted(row[2] for row in found)
+        emitted = rows_of(operator.start(applied(graph, changes), time).result())
+        assert [row[2] for row in emitted] == sorted(row[2] for row in emitted)
         for instant in range(begun, time + 1):
             for relation, src, trg, _, exp, op in by_instant[instant]:
                 held = edges.get((relation, src, trg), 0)
                 edges[relation, src, trg] = max(held, exp) if op > 0 else min(held, exp)
-            for src, trg, ts, exp, _ in found:
+            for src, trg, ts, exp, _ in emitted:
                 if ts == instant:
                     pairs[src, trg] = exp
             wanted = {

@@ -158,5 +158,5 @@ def test_a_table_that_is_full_grows_within_a_batch() -> None:
 @settings(max_examples=50, deadline=None)
 def test_numbers_up_to_31_bits_are_spread_without_overflow(keys: list[tuple[int, int, int]]) -> None:
     spread = {mix(*key) for key in keys}
-    assert all(0 <= one < 2**63 for one in spread)
+    assert all(0 <= value < 2**63 for value in spread)
     assert len(spread) == len(keys)

@@ -37,8 +37,8 @@ def test_hash_is_the_published_arithmetic() -> None:
 
 def test_hashes_of_similar_names_rarely_collide() -> None:
     raw = [f"{letter}{number}".encode() for letter in "pmft" for number in range(500)]
-    assert len({hashed(one) for one in raw}) >= len(raw) - 1
-    low_bits = {hashed(one) & 0xFFF for one in raw}
+    assert len({hashed(name) for name in raw}) >= len(raw) - 1
+    low_bits = {hashed(name) & 0xFFF for name in raw}
     assert len(low_bits) > 0.3 * 4096  # 2000 balls into 4096 bins leave about 1600 of them hit
 
 
@@ -55,9 +55,9 @@ def test_a_word_comes_back_as_it_was_stored(value: int) -> None:
 @settings(deadline=None)
 @given(st.lists(names), st.lists(names.filter(bool), max_size=12))
 def test_match_labels_finds_the_first_equal_one(labels: list[str], wanted: list[str]) -> None:
-    found = match_labels(as_text(labels), [one.encode() for one in wanted])
-    assert found.dtype == np.int16
-    assert found.tolist() == [wanted.index(one) if one in wanted else -1 for one in labels]
+    positions = match_labels(as_text(labels), [label.encode() for label in wanted])
+    assert positions.dtype == np.int16
+    assert positions.tolist() == [wanted.index(label) if label in wanted else -1 for label in labels]
 
 
 @settings(deadline=None)

@@ -107,7 +107,7 @@ def test_tsv_lines_split_as_python_splits_them(
     text = newline.join(lines) + (newline if ended and lines else "")
     raw = text.encode()
     data = block(raw)
-    found = []
+    parsed = []
     at, count = 0, 1
     while count:
         rows = make_rows(room)
@@ -119,11 +119,11 @@ def test_tsv_lines_split_as_python_splits_them(
             assert rows.verdict[row] == wanted
             if wanted == FINE:
                 names = (SRC, LABEL, TRG, TIME, OP)[: len(fields)]
-                assert [one.decode() for one in fields_of(data, rows, row, names)] == fields
+                assert [field.decode() for field in fields_of(data, rows, row, names)] == fields
                 assert (rows.start[OP, row] >= 0) == (len(fields) == 5)
-            found.append(line)
+            parsed.append(line)
     assert at == len(raw)
-    assert found == [line for line in lines if line]
+    assert parsed == [line for line in lines if line]
 
 
 def test_a_line_without_its_end_is_left_for_later() -> None:
@@ -163,7 +163,7 @@ def test_csv_lines_split_as_pythons_reader_splits_them(lines: list[list[tuple[st
         verdict = MISSING if len(fields) < 5 else UNPARSABLE if len(fields) > 5 else FINE
         assert rows.verdict[row] == verdict
         if verdict == FINE:
-            read = [one.decode() for one in fields_of(data, rows, row, (TIME, SRC, TRG, LABEL))]
+            read = [field.decode() for field in fields_of(data, rows, row, (TIME, SRC, TRG, LABEL))]
             assert read == [fields[0], fields[1], fields[3], fields[4]]
 
 

@@ -52,7 +52,7 @@ def matches(
     ends: Ends, relations: tuple[int, ...], tables: Tables, time: int
 ) -> Iterator[tuple[dict[int, int], int]]:
     """All ways to bind the variables, by nested loops over the atoms' tuples, each with its expiry."""
-    atoms = [[(pair, exp) for pair, exp in tables[one].items() if exp > time] for one in relations]
+    atoms = [[(pair, exp) for pair, exp in tables[relation].items() if exp > time] for relation in relations]
     for chosen in product(*atoms):
         values: dict[int, int] = {}
         if all(
@@ -116,9 +116,9 @@ def test_tables_and_outputs_that_are_full_grow_and_nothing_is_emitted_twice() ->
     programs = plan_programs(ends, output, (False, False))
     operator = Pattern(PatternOp(relations, ends, output, programs), context_of(graph, "pattern"))
     changes = [(0, i, 100, 1, 10, 1) for i in range(60)] + [(1, 100, 120 + i, 1, 12, 1) for i in range(60)]
-    found = operator.start(applied(graph, changes), 1).result()
-    assert sorted(map(tuple, found.key.tolist())) == sorted(product(range(60), range(120, 180)))
-    assert set(found.exp.tolist()) == {10}
+    emitted = operator.start(applied(graph, changes), 1).result()
+    assert sorted(map(tuple, emitted.key.tolist())) == sorted(product(range(60), range(120, 180)))
+    assert set(emitted.exp.tolist()) == {10}
     graph.begin(1)
     gone = operator.start(applied(graph, [(0, i, 100, 3, 3, -1) for i in range(60)]), 3).result()
     assert sorted(map(tuple, gone.key.tolist())) == sorted(product(range(60), range(120, 180)))

@@ -60,7 +60,7 @@ def some_answers(draw: st.DrawFn) -> Answers:
     path = None
     if draw(st.booleans()):
         given_paths = draw(st.lists(st.booleans(), min_size=rows, max_size=rows))
-        lengths = [draw(st.integers(0, 3)) if one else 0 for one in given_paths]
+        lengths = [draw(st.integers(0, 3)) if is_path else 0 for is_path in given_paths]
         edges = draw(st.lists(st.tuples(vertex, name, vertex), min_size=sum(lengths), max_size=sum(lengths)))
         path = Paths(
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),

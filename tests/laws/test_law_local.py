@@ -26,11 +26,11 @@ import meander
 from bursts import bursts
 from case_files import named, read_case, reduced
 from judge import judge
+from meander.physical.path_operators import PATH_OPERATORS
 from meander.rewrite import enumerate_plans
 from oracle import Expected, TooLarge, expect
 from strategies import Case, cases, restless
 
-PATH_OPERATORS = ("s-path", "negative-tuple", "closure", "auto")
 EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "240"))
 MANY_EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "10000"))
 CASES = sorted((Path(__file__).parent / "cases").glob("*.case"))

@@ -15,13 +15,17 @@ WINDOW = "STREAM s WINDOW 24h SLIDE 1h\n"
 
 def built(*rules: str, path_operator: str = "auto", paths: bool = False) -> PhysicalPlan:
     """One query for each of the texts, called q0, q1, …, by its canonical plan."""
-    plans = [one for at, text in enumerate(rules) for one in plan_query(WINDOW + text, name=f"q{at}", plan=0)]
+    plans = [
+        plan for at, text in enumerate(rules) for plan in plan_query(WINDOW + text, name=f"q{at}", plan=0)
+    ]
     return build(plans, path_operator=path_operator, paths=paths)
 
 
 def test_operators_stand_after_what_they_read() -> None:
     plan = built("R(x, y) <- a+(x, y), b(x, m), c(m, y).\nAnswer(x, m) <- R+(x, y), c(m, y).")
-    assert all(source < number for number, one in enumerate(plan.operators) for source in one.inputs)
+    assert all(
+        source < number for number, operator in enumerate(plan.operators) for source in operator.inputs
+    )
 
 
 def test_equal_subplans_are_one_operator_in_one_query_and_in_several() -> None:
@@ -29,9 +33,9 @@ def test_equal_subplans_are_one_operator_in_one_query_and_in_several() -> None:
         "D(x, y) <- a(x, m), b(m, y).\nAnswer(x, y) <- D+(x, y).",
         "E(p, q) <- a(p, r), b(r, q).\nAnswer(x) <- E(x, y), c(y, x).",
     )
-    assert sum(isinstance(one, PatternOp) for one in plan.operators) == 2
-    assert sum(isinstance(one, ScanOp) for one in plan.operators) == 3
-    join = next(number for number, one in enumerate(plan.operators) if isinstance(one, PatternOp))
+    assert sum(isinstance(operator, PatternOp) for operator in plan.operators) == 2
+    assert sum(isinstance(operator, ScanOp) for operator in plan.operators) == 3
+    join = next(number for number, operator in enumerate(plan.operators) if isinstance(operator, PatternOp))
     assert plan.readers[join] == ("#3", "#5")
     assert shared_by_queries(plan) == {("q0", "q1"): (0, 1, 2)}
 
@@ -41,7 +45,10 @@ def test_another_window_is_another_scan() -> None:
         *plan_query("STREAM s WINDOW 5\nAnswer(x, y) <- a(x, y)."),
         *plan_query(WINDOW + "Answer(x, y) <- a(x, y)."),
     ]
-    assert [one.window for one in build(plans).operators if isinstance(one, ScanOp)] == [5, 86400]
+    assert [operator.window for operator in build(plans).operators if isinstance(operator, ScanOp)] == [
+        5,
+        86400,
+    ]
 
 
 def test_the_same_query_twice_costs_nothing_more() -> None:
@@ -50,19 +57,19 @@ def test_the_same_query_twice_costs_nothing_more() -> None:
     assert [result.input for result in twice.results] == [2, 2]
 
 
-def test_only_the_lists_that_are_walked_are_kept() -> None:
+def test_only_the_lists_that_are_walked_are_indexed() -> None:
     plan = built("Answer(x, y) <- (a/^b)+(x, y).")
-    assert {plan.names[number]: (one.out, one.into) for number, one in plan.indexed.items()} == {
+    assert {plan.names[number]: (links.out, links.into) for number, links in plan.indexed.items()} == {
         "WSCAN s: a": (True, False),
         "WSCAN s: b": (False, True),
     }
     both = built("Answer(x, y) <- (a/^b)+(x, y).", path_operator="negative-tuple")
-    assert all(one.out and one.into for one in both.indexed.values())
+    assert all(links.out and links.into for links in both.indexed.values())
 
 
 def test_a_path_from_a_constant_grows_one_tree() -> None:
     plan = built('Answer(y) <- a+("ann", y).')
-    assert [one.root for one in plan.operators if isinstance(one, PathOp)] == ["ann"]
+    assert [operator.root for operator in plan.operators if isinstance(operator, PathOp)] == ["ann"]
 
 
 def test_each_move_of_a_proof_knows_the_name_of_its_edge() -> None:

@@ -29,8 +29,10 @@ def stages_of(text: str, cells: int = 3, plan: int | None = None, **options: Any
 def sent(staged: StagedPlan) -> dict[tuple[int, str, str], str]:
     """(stage, stream, label) → "all", or the ends whose owners are sent it."""
     return {
-        (one.stage, one.stream, one.label): "all" if one.broadcast else "/".join(one.sides)
-        for one in staged.deliveries
+        (delivery.stage, delivery.stream, delivery.label): "all"
+        if delivery.broadcast
+        else "/".join(delivery.sides)
+        for delivery in staged.deliveries
     }
 
 
@@ -68,9 +70,9 @@ def test_an_edge_that_all_read_is_not_sent_to_owners_too() -> None:
 def test_a_derived_edge_that_is_read_in_full_is_a_stage_of_its_own() -> None:
     staged = stages_of(PAPER["Q7"])
     first, second = staged.stages[1:]
-    assert [(one.head, one.raw) for one in first.plan.results] == [("@1", True)]
-    assert [(one.head, one.raw) for one in second.plan.results] == [("Answer", False)]
-    assert sum(isinstance(one, PathOp) for one in second.plan.operators) == 1
+    assert [(result.head, result.raw) for result in first.plan.results] == [("@1", True)]
+    assert [(result.head, result.raw) for result in second.plan.results] == [("Answer", False)]
+    assert sum(isinstance(operator, PathOp) for operator in second.plan.operators) == 1
     assert sent(staged) == {
         (1, "s", "a"): "all",
         (1, "s", "b"): "src",
@@ -88,7 +90,7 @@ def test_a_path_read_by_its_target_is_sent_to_the_owner_of_that() -> None:
 def test_what_is_cheap_to_derive_is_derived_where_it_is_read() -> None:
     staged = stages_of("D(x, y) <- a(y, x).\nAnswer(x, y) <- (b/D+)(x, y) as P.", plan=0)
     assert len(staged.stages) == 2
-    assert not any(isinstance(one, ReceiveOp) for one in staged.last.operators)
+    assert not any(isinstance(operator, ReceiveOp) for operator in staged.last.operators)
 
 
 def test_queries_share_what_is_derived_for_one_of_them() -> None:
@@ -96,11 +98,11 @@ def test_queries_share_what_is_derived_for_one_of_them() -> None:
         "edges": "STREAM s WINDOW 24h\nRL(x, y) <- a+(x, y), b(x, m), c(m, y).",
         "closure": f"STREAM s WINDOW 24h\n{PAPER['Q7']}",
     }
-    plans = [one for name, text in texts.items() for one in plan_query(text, name=name)]
+    plans = [plan for name, text in texts.items() for plan in plan_query(text, name=name)]
     staged = build_stages(plans, 2)
     assert len(staged.stages) == 3
     assert sum(isinstance(op, PathOp) for stage in staged.stages for op in stage.plan.operators) == 2
-    assert {one.query for one in staged.last.results} == {"edges", "closure"}
+    assert {result.query for result in staged.last.results} == {"edges", "closure"}
 
 
 def test_paths_over_derived_edges_are_proved_with_what_is_received() -> None:

@@ -25,8 +25,8 @@ def write(plan: Plan) -> str:
     match plan:
         case WScan(stream, labels, window, _, condition):
             name = "|".join(labels) if stream == STREAM else f"{stream}.{'|'.join(labels)}"
-            asked = f"[{_asked(condition)}]" if condition != Condition() else ""
-            return name + ("" if window == WINDOW else f"@{window}") + asked
+            condition_text = f"[{_asked(condition)}]" if condition != Condition() else ""
+            return name + ("" if window == WINDOW else f"@{window}") + condition_text
         case Filter(inner, condition):
             return f"σ[{_asked(condition)}]({write(inner)})"
         case Union(inputs, label):
@@ -128,12 +128,12 @@ class _Reader:
         return WScan(stream or STREAM, tuple(labels.split("|")), window, condition=condition)
 
     def condition(self) -> Condition:
-        asked: dict[str, str | int | bool] = {}
+        condition_text: dict[str, str | int | bool] = {}
         for term in self.take(r"[^\]]+").split(","):
             end, _, value = term.strip().partition("=")
-            asked[end] = json.loads(value) if value else True
+            condition_text[end] = json.loads(value) if value else True
         self.take(r"\]")
-        return Condition(**asked)  # type: ignore[arg-type]
+        return Condition(**condition_text)  # type: ignore[arg-type]
 
 
 class _Expression:

@@ -8,9 +8,9 @@ from meander.rewrite import choose
 from meander.rewrite.choice import WEIGHTS, cost
 
 
-def cheaper(one: str, other: str) -> bool:
+def cheaper(first: str, second: str) -> bool:
     """Whether the first is chosen, wherever it stands."""
-    plans = [read(one), read(other)]
+    plans = [read(first), read(second)]
     assert (choose(plans) == 0) == (choose(plans[::-1]) == 1)
     return choose(plans) == 0
 

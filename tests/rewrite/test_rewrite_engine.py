@@ -1,4 +1,4 @@
-"""Simplification settles, keeps the meaning, says what it did, and names laws that would go on for ever."""
+"""Simplification settles, keeps the meaning, says what it did, and names laws that would never settle."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_a_plan_whose_automaton_cannot_be_built_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("∪[D](a, b)", "∪[E](b, a)"),
         ("⋈[D: x z](a(x, y), b(y, z))", "⋈[E: x z](b(y, z), a(x, y))"),
@@ -141,13 +141,13 @@ def test_a_plan_whose_automaton_cannot_be_built_is_left_out() -> None:
         ("∪[D](a)", "a"),
     ],
 )
-def test_plans_that_differ_in_words_alone_are_one(one: str, other: str) -> None:
+def test_plans_that_differ_in_words_alone_are_one(first: str, second: str) -> None:
     identities = Identities()
-    assert identities.number(read(one)) == identities.number(read(other))
+    assert identities.number(read(first)) == identities.number(read(second))
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("a", "a@20"),
         ("a", "a[src=1]"),
@@ -157,9 +157,9 @@ def test_plans_that_differ_in_words_alone_are_one(one: str, other: str) -> None:
         ("𝒫[P: 0*](a)", "𝒫[P: 0*|1{0,0}](a, b)"),
     ],
 )
-def test_plans_that_differ_in_more_are_two(one: str, other: str) -> None:
+def test_plans_that_differ_in_more_are_two(first: str, second: str) -> None:
     identities = Identities()
-    assert identities.number(read(one)) != identities.number(read(other))
+    assert identities.number(read(first)) != identities.number(read(second))
 
 
 # ---------------------------------------------------------------------------------------------------------

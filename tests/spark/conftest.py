@@ -24,7 +24,7 @@ def spark() -> Iterator[SparkSession]:
 
     settings = {}
     try:
-        settings["spark__jars"] = ",".join(str(one) for one in sorted(jars("connector").glob("*.jar")))
+        settings["spark__jars"] = ",".join(str(file) for file in sorted(jars("connector").glob("*.jar")))
     except (NoKafka, OSError) as reason:
         settings["spark__meander__noKafka"] = str(reason)
     session = local_spark("local[2,4]", **settings)

@@ -67,10 +67,10 @@ def assert_undisturbed(records, text, edges, **options) -> None:
 
 def given_twice(records) -> list[dict[str, Any]]:
     """The records that say again what their answer's records have said since its last `-`."""
-    said = defaultdict(set)
+    messages = defaultdict(set)
     twice = []
     for record in records:
-        of_answer = said[record["src"], record["trg"]]
+        of_answer = messages[record["src"], record["trg"]]
         text = json.dumps(record)
         if text in of_answer:
             twice.append(record)
@@ -83,8 +83,8 @@ def given_twice(records) -> list[dict[str, Any]]:
 
 def open_session(spark, streams, queries) -> Session:
     session = Session(spark)
-    for name, place in streams.items():
-        session.stream(name, place if not isinstance(place, Path) else str(place))
+    for name, location in streams.items():
+        session.stream(name, location if not isinstance(location, Path) else str(location))
     for name, (text, plan) in queries.items():
         session.query(text, name, plan=plan)
     return session
@@ -92,7 +92,7 @@ def open_session(spark, streams, queries) -> Session:
 
 def processes() -> list[tuple[int, int, str, str]]:
     """All processes: number, parent, command, environment at their start."""
-    found = []
+    processes = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -101,8 +101,8 @@ def processes() -> list[tuple[int, int, str, str]]:
                 environment = (entry / "environ").read_bytes().decode(errors="replace")
             except OSError:
                 continue
-            found.append((int(entry.name), parent, command, environment))
-    return found
+            processes.append((int(entry.name), parent, command, environment))
+    return processes
 
 
 def descendants(root) -> list[tuple[int, int, str, str]]:
@@ -113,13 +113,13 @@ def descendants(root) -> list[tuple[int, int, str, str]]:
     while size < len(family):
         size = len(family)
         family |= {number for number, parent, _, _ in everyone if parent in family}
-    return [one for one in everyone if one[0] in family and one[0] != root]
+    return [process for process in everyone if process[0] in family and process[0] != root]
 
 
 def kill_workers(run_id, *, daemon) -> int:
     """Kill the Python workers that hold the cells of a run, or the process that they are forked from; how many."""
-    mine = [one for one in descendants(os.getpid()) if f"MEANDER_POOL={run_id}" in one[3]]
-    numbers = {one[0] for one in mine}
+    mine = [process for process in descendants(os.getpid()) if f"MEANDER_POOL={run_id}" in process[3]]
+    numbers = {process[0] for process in mine}
     chosen = [number for number, parent, _, _ in mine if (parent not in numbers) == daemon]
     for number in chosen:
         os.kill(number, signal.SIGKILL)

@@ -44,9 +44,9 @@ def hash_of(path: Path) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        return int(connection.getsockname()[1])
 
 
 class Broker:
@@ -81,8 +81,8 @@ class Broker:
         self.process = self._java("kafka.Kafka", self.config)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            with socket.socket() as one:
-                if one.connect_ex(("127.0.0.1", self.port)) == 0:
+            with socket.socket() as connection:
+                if connection.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             if self.process.poll() is not None:
                 break

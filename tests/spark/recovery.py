@@ -274,7 +274,7 @@ def draw_small_case(draw: st.DrawFn) -> Case:
     streams = pick(draw, (("s",), ("s",), ("s", "t")))
     text = pick(draw, QUERIES)
     text = re.sub(
-        r"\b([ab])\b", lambda found: f"{streams[found[1] == 'b' and len(streams) > 1]}.{found[1]}", text
+        r"\b([ab])\b", lambda match: f"{streams[match[1] == 'b' and len(streams) > 1]}.{match[1]}", text
     )
     window = pick(draw, (3, 2, 10))
     top = "".join(f"STREAM {name} WINDOW {window}\n" for name in streams)

@@ -78,7 +78,7 @@ class OneCell:
         return CellStep(self.job, 0, self.store, self.cache, **self.step_options).run(chunks)
 
     def fail(self, chunks, *, after=None) -> None:
-        """A task that is not committed: it ends after so many rows, or does all of its work."""
+        """A task that is not committed: it ends after some of its rows, or does all of its work."""
         rows = self.attempt(chunks)
         for number, _ in enumerate(rows, start=1):
             if number == after:
@@ -314,7 +314,9 @@ def test_state_is_rebuilt_where_a_snapshot_has_flipped_bytes(tmp_path) -> None:
         cell.cache.forget()
         for path in tmp_path.rglob("*.snapshot") if number % 2 else ():
             content = bytearray(path.read_bytes())
-            content[len(content) // 2 :: 997] = bytes(one ^ 0xFF for one in content[len(content) // 2 :: 997])
+            content[len(content) // 2 :: 997] = bytes(
+                byte ^ 0xFF for byte in content[len(content) // 2 :: 997]
+            )
             path.write_bytes(content)
 
     cell = run(job, arrivals, 20, damage)

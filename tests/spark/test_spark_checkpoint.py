@@ -293,7 +293,7 @@ def test_a_checkpoint_of_which_a_part_is_lost_or_damaged_is_refused_and_no_outpu
     try:
         run.process_available()
         assert run.figures[0]["cells"][0]["seconds"]["load"] == 0
-        # A file that is changed while the run goes on ends it.
+        # A file that is changed during the run ends it.
         kept = (here / "in" / "1.tsv").read_bytes()
         flip(here / "in" / "1.tsv", 100)
         with pytest.raises(InputError, match=r"1.tsv has changed since it was read.*\nhint: a file may grow"):

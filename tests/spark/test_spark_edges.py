@@ -51,18 +51,18 @@ def test_what_is_rejected_does_not_depend_on_batches_or_cells_and_counts_once(
 ) -> None:
     stamps = [max(0, sum(steps[: at + 1])) for at in range(len(steps))]
     rows = [(f"v{at}", "ab"[at % 2], f"v{at + 1}", time) for at, time in enumerate(stamps)]
-    made = Cells([compile_query(JOIN, name="q")], cells, lateness=lateness, max_jump=max_jump)
+    run = Cells([compile_query(JOIN, name="q")], cells, lateness=lateness, max_jump=max_jump)
     for start in range(0, len(rows), size):
-        made.step([edges_chunk("s", edges_of(rows[start : start + size]))])
-    made.step([closed("s")])
+        run.step([edges_chunk("s", edges_of(rows[start : start + size]))])
+    run.step([closed("s")])
     reasons = judged(stamps, lateness, max_jump)
-    assert [(one.reason, one.text.split("\t")[0]) for one in made.rejects] == [
+    assert [(reject.reason, reject.text.split("\t")[0]) for reject in run.rejects] == [
         (reason, row[0]) for row, reason in zip(rows, reasons, strict=True) if reason is not None
     ]
     counted = Counter(reasons)
-    assert sum(one["late"] for one in made.figures) == counted[Reason.TOO_LATE]
-    assert sum(one["rejected"] for one in made.figures) == counted[Reason.JUMPS_AHEAD]
-    assert made.figures[-1]["time"] == INFINITY
+    assert sum(cell["late"] for cell in run.figures) == counted[Reason.TOO_LATE]
+    assert sum(cell["rejected"] for cell in run.figures) == counted[Reason.JUMPS_AHEAD]
+    assert run.figures[-1]["time"] == INFINITY
 
 
 def test_rows_of_a_part_of_a_file_are_found_again_in_the_file(tmp_path) -> None:
@@ -113,9 +113,9 @@ def test_counts_and_examples_on_spark_cover_this_run_over_cells_and_a_restart(sp
     assert not run.resumed
     assert len(run.figures) > 1
     assert run.totals == {"edges": 1199, "answers": 0, "late": 2, "rejected": 2}
-    places = {reason: position_of(example) for reason, example in run.tally.examples.items()}
+    positions = {reason: position_of(example) for reason, example in run.tally.examples.items()}
     path = tmp_path / "in" / "0.csv"
-    assert places == {
+    assert positions == {
         Reason.TOO_LATE: f"line 602 of {path}",
         Reason.MISSING: f"line 702 of {path}",
         Reason.JUMPS_AHEAD: f"line 802 of {path}",
@@ -132,7 +132,7 @@ def test_counts_and_examples_on_spark_cover_this_run_over_cells_and_a_restart(sp
     assert again.totals == {"edges": 3, "answers": 0, "late": 1, "rejected": 1}
     assert again.tally.examples[Reason.JUMPS_AHEAD].text == "x,a,y,1250"
     assert len(read_records(tmp_path / "rejects.jsonl")) == 6
-    assert again.bytes_read == sum(one.stat().st_size for one in (tmp_path / "in").iterdir())
+    assert again.bytes_read == sum(file.stat().st_size for file in (tmp_path / "in").iterdir())
 
 
 @pytest.mark.spark

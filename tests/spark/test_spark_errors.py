@@ -112,8 +112,8 @@ Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/spark
 def test_damage_of_sparks_part_of_a_checkpoint_is_named() -> None:
     error = translate_error(RuntimeError(OF_A_CHECKPOINT))
     assert isinstance(error, StateError)
-    said = "Spark's part of the checkpoint is damaged: Checksum error: file:/c/spark/state/0/0/1.changelog"
-    assert error.message == said
+    stderr = "Spark's part of the checkpoint is damaged: Checksum error: file:/c/spark/state/0/0/1.changelog"
+    assert error.message == stderr
     assert error.hint.startswith("restore the checkpoint from a backup, or start over")
 
 
@@ -168,7 +168,7 @@ def test_what_is_no_session_of_this_process_is_refused() -> None:
 
 
 @pytest.mark.spark
-def test_a_session_without_the_state_store_gets_it_and_one_with_another_is_told_the_setting(spark) -> None:
+def test_a_session_without_the_state_store_gets_it_and_the_error_for_another_names_the_setting(spark) -> None:
     session = spark.newSession()
     session.conf.unset(PROVIDER)
     prepare_session(session)
@@ -249,21 +249,21 @@ def test_a_run_whose_java_process_is_killed_says_so_and_resumes(tmp_path) -> Non
             assert run.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        java = next(one for one in descendants(run.pid) if "java" in one[2].split()[0])
+        java = next(process for process in descendants(run.pid) if "java" in process[2].split()[0])
         os.kill(java[0], signal.SIGKILL)
-        _, said = run.communicate(timeout=300)
+        _, stderr = run.communicate(timeout=300)
     finally:
         run.kill()
     progress = re.compile(r"\d+ edges ")  # a line now and then, while it runs
     assert run.returncode == 1
-    assert [line for line in messages(said).splitlines() if not progress.match(line)] == [
+    assert [line for line in messages(stderr).splitlines() if not progress.match(line)] == [
         "starting Spark …",
         "error: Spark's Java process was killed (SIGKILL)",
         f"hint: a process that was killed may have used more memory than there is; {RESUMES}",
     ]
     again = command(tmp_path, "--out", str(out), *options)
-    _, said = again.communicate(timeout=300)
-    assert again.returncode == 0, said
+    _, stderr = again.communicate(timeout=300)
+    assert again.returncode == 0, stderr
     assert_undisturbed(read_records(out), CLOSURE, rows)
 
 
@@ -274,8 +274,8 @@ def test_workers_without_meander_are_named_with_the_python_to_use(tmp_path) -> N
     write_tsv(tmp_path / "in" / "0.tsv", generate(53, 40))
     bare = str(tmp_path / "bare" / "bin" / "python")
     run = command(tmp_path, "--out", str(tmp_path / "out.jsonl"), PYSPARK_PYTHON=bare, PYTHONPATH="")
-    _, said = run.communicate(timeout=300)
-    assert (run.returncode, messages(said)) == (
+    _, stderr = run.communicate(timeout=300)
+    assert (run.returncode, messages(stderr)) == (
         1,
         f"starting Spark …\nerror: the Python of Spark's workers has no module meander\nhint: {ANOTHER_PYTHON}\n",
     )

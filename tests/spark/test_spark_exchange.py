@@ -82,8 +82,8 @@ def test_an_edge_goes_to_all_cells_or_to_owners_of_its_ends_and_unasked_labels_g
             expected.add((1, owner(trg), "s", *edge))
         if label == "b":
             expected.add((2, owner(trg), "s", *edge))
-    found, counts = sent_to({"s": edges_of(rows)}, deliveries, cells)
-    assert found == expected
+    received, counts = sent_to({"s": edges_of(rows)}, deliveries, cells)
+    assert received == expected
     assert counts["sent_rows"] == len(expected)
     assert counts["sent_to_all"] == sum(label == "a" for _, label, _, _ in rows)
 

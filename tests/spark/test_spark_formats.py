@@ -33,7 +33,7 @@ def test_a_format_is_a_name_and_options():
 
 @pytest.mark.parametrize(
     ("target", "message"),
-    [("format:", "there is no name of a format"), ("format:csv?path", "an option has no value")],
+    [("format:", "the name of the format is missing"), ("format:csv?path", "an option has no value")],
 )
 def test_a_format_that_is_not_complete_is_refused_with_an_example(target, message):
     with pytest.raises(ArgumentError, match=message) as refused:
@@ -72,8 +72,8 @@ def test_the_command_line_writes_a_format_of_spark_and_refuses_one_that_spark_do
     arguments = ["run", CLOSURE, "--stream", f"s={tmp_path / 's.tsv'}", "--out"]
     written = command(*arguments, f"format:parquet?path={tmp_path / 'out'}")
     assert written.returncode == 0, written.stderr
-    found = [row.asDict() for row in spark.read.parquet(str(tmp_path / "out")).collect()]
-    assert canonical(found) == canonical(meander.run(CLOSURE, rows))
+    records = [row.asDict() for row in spark.read.parquet(str(tmp_path / "out")).collect()]
+    assert canonical(records) == canonical(meander.run(CLOSURE, rows))
     session = open_session(spark, {"s": tmp_path / "s.tsv"}, {"q": (CLOSURE, None)})
     with pytest.raises(ArgumentError, match="Spark does not know the format nonsense"):
         session.start(sinks={"q": "format:nonsense?path=/x"})

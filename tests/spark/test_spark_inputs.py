@@ -125,7 +125,7 @@ def test_batches_without_edges_for_a_cell(spark, tmp_path):
     edges = [*rows[:200], ("v1", "a", "v2", 49), *rows[200:]]
     assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, edges)
     rejects = read_records(tmp_path / "rejects.jsonl")
-    assert [(one["stream"], one["reason"], one["text"]) for one in rejects] == [
+    assert [(reject["stream"], reject["reason"], reject["text"]) for reject in rejects] == [
         ("s", "missing field", "v1\ta")
     ]
 
@@ -183,7 +183,7 @@ def test_late_edges_across_batches_and_partitions(spark, tmp_path):
         run.stop()
     assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, [*shuffled, late], lateness=5)
     rejects = read_records(tmp_path / "rejects.jsonl")
-    assert [(one["reason"], one["text"]) for one in rejects] == [("too late", "v0\ta\tv1\t10")]
+    assert [(reject["reason"], reject["text"]) for reject in rejects] == [("too late", "v0\ta\tv1\t10")]
     assert run.totals["late"] == 1
 
 
@@ -235,7 +235,7 @@ def test_empty_files_and_files_that_come_later(spark, tmp_path):
         with open(tmp_path / "in" / "0.tsv", "ab") as file:
             file.write(text[-3:])
         fields = [dict(zip(("src", "label", "trg", "ts"), row, strict=True)) for row in rows[200:]]
-        (tmp_path / "in" / "2.jsonl").write_text("".join(json.dumps(one) + "\n" for one in fields))
+        (tmp_path / "in" / "2.jsonl").write_text("".join(json.dumps(row) + "\n" for row in fields))
         run.finish()
     finally:
         run.stop()

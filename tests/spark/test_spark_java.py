@@ -42,6 +42,6 @@ def test_errors_of_sparks_log_are_shown_when_debugging(capsys, monkeypatch) -> N
 
 
 def test_all_else_goes_on_as_it_is(capsys) -> None:
-    said = "out of memory\n"
-    filter_lines(io.BytesIO(said.encode()))
-    assert capsys.readouterr().err == said
+    message = "out of memory\n"
+    filter_lines(io.BytesIO(message.encode()))
+    assert capsys.readouterr().err == message

@@ -21,12 +21,12 @@ def broker(tmp_path_factory, spark):
     if "kafka" not in spark.conf.get("spark.jars", ""):
         pytest.skip("Kafka is left out: " + spark.conf.get("spark.meander.noKafka", "no connector"))
     try:
-        one = Broker(tmp_path_factory.mktemp("broker"))
-        one.start()
+        server = Broker(tmp_path_factory.mktemp("broker"))
+        server.start()
     except NoKafka as reason:
         pytest.skip(f"Kafka is left out: {reason}")
-    yield one
-    one.kill()
+    yield server
+    server.kill()
 
 
 def send(spark, broker, topic, rows):

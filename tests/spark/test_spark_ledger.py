@@ -33,12 +33,12 @@ class Clock:
         return self.now
 
 
-def open_ledger(folder, places, *, bounded=True, batch_rows=1000, tick=None) -> Ledger:
+def open_ledger(folder, locations, *, bounded=True, batch_rows=1000, tick=None) -> Ledger:
     return Ledger(
         Path(folder) / "ledger",
-        {name: str(place) for name, place in places.items()},
-        tuple(places),
-        frozenset(places) if bounded else frozenset(),
+        {name: str(location) for name, location in locations.items()},
+        tuple(locations),
+        frozenset(locations) if bounded else frozenset(),
         batch_rows,
         tick,
         Clock(),
@@ -236,7 +236,7 @@ def test_old_entries_go_and_positions_stay(tmp_path, monkeypatch) -> None:
         write_lines(data / f"{at:03}.tsv", at, at + 1)
         number = ledger.advance(number)
         ledger.forget(number)
-    left = sorted(int(one.stem) for one in ledger.folder.glob("*.json"))
+    left = sorted(int(file.stem) for file in ledger.folder.glob("*.json"))
     assert len(left) < 25
     assert left[-1] == 35
     again = open_ledger(tmp_path, {"s": data}, bounded=False)
@@ -259,7 +259,7 @@ def test_tasks_share_the_segments_in_order(tmp_path) -> None:
     assert len(segments) >= 2
     for tasks in (1, 2, 5):
         pieces = split(segments, tasks)
-        assert [one for piece in pieces for one in piece] == list(segments)
+        assert [segment for piece in pieces for segment in piece] == list(segments)
         assert min(tasks, 2) <= len(pieces) <= tasks
     assert split((), 2) == []
 
@@ -316,15 +316,15 @@ def test_a_file_that_changes_after_it_was_read_is_refused_at_once_and_at_the_nex
     number = len(read_all(ledger))
     change(data / "a.tsv")
     (entry,) = read_all(ledger, number)
-    said = rf"a.tsv has changed since it was read: {CHANGES[change]}\nhint: "
-    assert re.search(said, entry.error)
-    with pytest.raises(InputError, match=said):
+    message = rf"a.tsv has changed since it was read: {CHANGES[change]}\nhint: "
+    assert re.search(message, entry.error)
+    with pytest.raises(InputError, match=message):
         open_ledger(tmp_path, {"s": data}).check_files()
-    # As the hint says: without the file, and with the new rows in another one, the run goes on.
+    # As the hint says: without the file, and with the new rows in another one, the run continues.
     (data / "a.tsv").rename(data / "b.tsv")
     again = open_ledger(tmp_path, {"s": data}, bounded=False)
     again.check_files()
-    assert {one.path for entry in read_all(again, number + 1) for one in entry.segments} == {
+    assert {segment.path for entry in read_all(again, number + 1) for segment in entry.segments} == {
         str(data / "b.tsv")
     }
 
@@ -403,9 +403,9 @@ def test_a_file_that_is_removed_before_it_was_read_to_its_end_is_missed(tmp_path
     first = ledger.advance(0)
     assert 0 < ledger.positions[str(data / "a.tsv")] < (data / "a.tsv").stat().st_size
     (data / "a.tsv").unlink()
-    said = r"a.tsv has changed since it was read: \d+ of its \d+ bytes were read, and now it is gone"
-    assert re.search(said, ledger.entry(ledger.advance(first)).error)
-    with pytest.raises(InputError, match=said):
+    message = r"a.tsv has changed since it was read: \d+ of its \d+ bytes were read, and now it is gone"
+    assert re.search(message, ledger.entry(ledger.advance(first)).error)
+    with pytest.raises(InputError, match=message):
         open_ledger(tmp_path, {"s": data}).check_files()
 
 

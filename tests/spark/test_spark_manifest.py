@@ -103,4 +103,4 @@ def test_a_snapshot_with_a_flipped_byte_is_not_used(tmp_path) -> None:
 def test_only_the_newest_snapshots_stay(tmp_path) -> None:
     for number in range(6):
         write_snapshot(tmp_path / f"{number}.snapshot", "plan", ARRAYS)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["3.snapshot", "4.snapshot", "5.snapshot"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["3.snapshot", "4.snapshot", "5.snapshot"]

@@ -55,19 +55,19 @@ def key_of(record) -> str:
 
 def hold_law(case, cells, size, path_operator, incident=None, **options) -> Cells:
     plan = None if case.plan is None else case.plan % len(meander.plans(case.text))
-    made = run_case(case, cells, size, path_operator=path_operator, plan=plan, incident=incident, **options)
-    owners = Counter(key for mine in made.answers for key in {key_of(record) for record in mine})
+    run = run_case(case, cells, size, path_operator=path_operator, plan=plan, incident=incident, **options)
+    owners = Counter(key for mine in run.answers for key in {key_of(record) for record in mine})
     assert max(owners.values(), default=1) == 1
     expected = expect(case.query, case.streams, case.lateness)
-    judge(made.records, expected, mode=case.mode, paths=case.paths)
-    return made
+    judge(run.records, expected, mode=case.mode, paths=case.paths)
+    return run
 
 
 @given(case=cases(), cells=CELLS, size=SIZES, path_operator=st.sampled_from(tuple(PATH_OPERATORS)))
 @drawn
 def test_the_law_holds_for_cells_together(case, cells, size, path_operator) -> None:
-    made = hold_law(case, cells, size, path_operator)
-    assert sorted(made.rejects) == sorted(run_case(case, 1, size).rejects)
+    run = hold_law(case, cells, size, path_operator)
+    assert sorted(run.rejects) == sorted(run_case(case, 1, size).rejects)
 
 
 @given(
@@ -113,11 +113,11 @@ def test_longer_streams_with_snapshots_and_forgetting(name, cells, tmp_path) -> 
         if next(steps) % 5 == 0:
             cells.cache.forget()
 
-    made = Cells([compile_query(QUERIES[name], name="q")], cells, snapshots=str(tmp_path), snapshot_rows=40)
+    run = Cells([compile_query(QUERIES[name], name="q")], cells, snapshots=str(tmp_path), snapshot_rows=40)
     for chunks in chunks_of(rows, 50):
-        made.step(chunks, incident)
-    assert instants_held(made.records) == instants_held(meander.run(QUERIES[name], rows))
-    assert sum(map(bool, made.answers)) > 1
+        run.step(chunks, incident)
+    assert instants_held(run.records) == instants_held(meander.run(QUERIES[name], rows))
+    assert sum(map(bool, run.answers)) > 1
     assert any(tmp_path.rglob("*.snapshot"))
 
 
@@ -125,14 +125,14 @@ def test_a_cell_holds_what_its_share_reads_and_no_more() -> None:
     """Edges that a path begins with are spread over the cells; what the query does not ask for is nowhere."""
     text = "STREAM s WINDOW 1000000\nAnswer(x, y) <- (a/b)(x, y) as P."
     rows = [(f"v{at % 97}", "aaab"[at % 4] if at % 5 else "z", f"v{at % 89}", at) for at in range(4000)]
-    made = Cells([compile_query(text, name="q")], 4)
+    run = Cells([compile_query(text, name="q")], 4)
     (first, *_) = chunks_of(rows, 4000)
-    made.step(first)
+    run.step(first)
     count = Counter(label for _, label, _, _ in rows)
-    held = [one["window_rows"] for one in made.figures if one["stage"] == 1]
-    assert sum(held) == count["a"] + 4 * count["b"]
-    assert max(held) < 1.5 * min(held)
-    (gate,) = [one for one in made.figures if one["stage"] == 0]
+    window_rows = [cell["window_rows"] for cell in run.figures if cell["stage"] == 1]
+    assert sum(window_rows) == count["a"] + 4 * count["b"]
+    assert max(window_rows) < 1.5 * min(window_rows)
+    (gate,) = [cell for cell in run.figures if cell["stage"] == 0]
     assert (gate["sent"], gate["sent_to_all"]) == (count["a"] + count["b"], count["b"])
     assert gate["window_rows"] == 0
 
@@ -157,7 +157,7 @@ def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells) ->
         assert instants_held(records) == instants_held(meander.run(text, rows))
         assert max(Counter(map(json.dumps, records)).values()) == 1
     assert run.totals["edges"] == len(rows)
-    # Cells go on from the arrays that whichever worker had them left; only the first batch makes state anew.
+    # Cells continue from the arrays of whichever worker had them before; only the first batch creates state.
     later = [cell for figures in run.figures[1:] for cell in figures["cells"]]
     assert len(later) == (len(run.figures) - 1) * (1 + 2 * cells)
     assert not any(cell["rebuilt"] for cell in later)

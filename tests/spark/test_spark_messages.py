@@ -53,7 +53,7 @@ def test_edges_come_out_of_a_chunk_as_they_went_in(rows) -> None:
 def test_a_chunk_of_chosen_edges_holds_these_alone(rows, data) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
     edges = make(rows).take(np.array(chosen, np.int64))
-    assert tuples(decode_edges(encode_edges(edges, lines=False))) == [rows[one] for one in chosen]
+    assert tuples(decode_edges(encode_edges(edges, lines=False))) == [rows[row] for row in chosen]
 
 
 def test_lines_travel_where_they_are_asked_for() -> None:

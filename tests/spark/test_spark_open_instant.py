@@ -53,7 +53,7 @@ def test_splits_are_counted_for_each_stream() -> None:
         manifest.record_part(edges, 5)
     assert manifest.splits == [{"s": 2, "t": 1}]
     whole = {"s": edges_of(*rows_at(5, "+", "-", "+", "-")), "t": edges_of(*rows_at(5, "+", "+"))}
-    assert [{name: one.rows for name, one in part.items()} for part in manifest.parts_of(whole)] == [
+    assert [{name: edges.rows for name, edges in part.items()} for part in manifest.parts_of(whole)] == [
         {"s": 2, "t": 1},
         {"s": 2, "t": 1},
     ]

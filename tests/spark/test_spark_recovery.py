@@ -1,4 +1,4 @@
-"""One answer, once: what is lost while a run goes on, or changed between two starts, does not show in its answers."""
+"""One answer, once: what is lost during a run, or changed between two starts, does not show in its answers."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_restart_within_an_instant_takes_no_stop_with_it(spark, tmp_path) -> N
     for part in range(3):
         run = growing.start(part, {"q": (query, None)}, end=part == 2, mode="changes")
         assert run.figures[0]["cells"][0]["rebuilt"]
-    changes = [(one["trg"], one["op"], one["ts"]) for one in growing.records("q")]
+    changes = [(record["trg"], record["op"], record["ts"]) for record in growing.records("q")]
     assert changes == [("q", "+", 10), ("q", "-", 10), ("r", "+", 40), ("r", "-", 43)]
 
 

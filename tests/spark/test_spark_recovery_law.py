@@ -54,7 +54,9 @@ def test_a_path_emitted_before_a_loss_is_cut_with_its_edge(operator) -> None:
     ways = [(src, "a", trg, 1) for middle in "vxyz" for src, trg in (("u", middle), (middle, "w"))]
     edges = [*ways, ("u", "a", "v", 5, "-")]
     records = hold_law(closure_case(edges, ["state and snapshots"], [operator], paths=True))
-    assert ("-", 5) in [(one["op"], one["ts"]) for one in records if (one["src"], one["trg"]) == ("u", "w")]
+    assert ("-", 5) in [
+        (record["op"], record["ts"]) for record in records if (record["src"], record["trg"]) == ("u", "w")
+    ]
 
 
 @pytest.mark.parametrize("before", PATH_OPERATORS)
@@ -79,23 +81,23 @@ def test_a_named_case_holds_as_it_was_found(file) -> None:
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
 def test_a_named_case_holds_whatever_is_lost(file, operator) -> None:
     """Its instants are split at every edge, and before every batch state is lost."""
-    found = read_recovery(file.read_text())
+    recovery = read_recovery(file.read_text())
     for paths in (False, True):
-        case = replace(found.case, mode="changes", paths=paths, batch_rows=1)
+        case = replace(recovery.case, mode="changes", paths=paths, batch_rows=1)
         for cells, loss, snapshot_rows in LOSSES_OF_ALL:
-            hold_law(Recovery(case, (loss,), (operator,), cells, snapshot_rows, found.added))
-    hold_law(Recovery(replace(case, mode="intervals"), LOST, (operator,), added=found.added))
+            hold_law(Recovery(case, (loss,), (operator,), cells, snapshot_rows, recovery.added))
+    hold_law(Recovery(replace(case, mode="intervals"), LOST, (operator,), added=recovery.added))
 
 
 def test_the_stop_of_an_answer_deleted_in_its_instant_is_emitted_once() -> None:
     """The case of the report, by its records."""
-    (file,) = [one for one in CASES if one.stem == "an_answer_deleted_in_its_instant_stops_after_a_loss"]
-    found = read_recovery(file.read_text())
+    (file,) = [file for file in CASES if file.stem == "an_answer_deleted_in_its_instant_stops_after_a_loss"]
+    recovery = read_recovery(file.read_text())
     for cells in (1, 2):
         records = hold_law(
-            replace(found, case=replace(found.case, mode="changes", batch_rows=1), cells=cells)
+            replace(recovery, case=replace(recovery.case, mode="changes", batch_rows=1), cells=cells)
         )
-        changes = [(one["trg"], one["op"], one["ts"]) for one in records if one["trg"] == "q"]
+        changes = [(record["trg"], record["op"], record["ts"]) for record in records if record["trg"] == "q"]
         assert changes == [("q", "+", 10), ("q", "-", 10)]
 
 

@@ -149,7 +149,9 @@ def test_a_killed_executor_is_replaced(tmp_path) -> None:
         for _ in range(2):
             run.wait_for_batch(tmp_path / "checkpoint" / "meander" / "sinks" / "q.json")
             executors = [
-                one for one in descendants(run.process.pid) if "CoarseGrainedExecutorBackend" in one[2]
+                process
+                for process in descendants(run.process.pid)
+                if "CoarseGrainedExecutorBackend" in process[2]
             ]
             assert executors, run.said()
             os.kill(executors[0][0], signal.SIGKILL)

@@ -23,8 +23,8 @@ JOIN = "STREAM s WINDOW 40\nSTREAM t WINDOW 25\nAnswer(x, z) <- s.a(x, y), t.b(y
 def answer(spark, folder, text, streams, *, out="out.jsonl", follow=False, **options) -> Run:
     """Run the query on Spark over bounded streams, to the end."""
     session = Session(spark)
-    for name, place in streams.items():
-        session.stream(name, str(place))
+    for name, location in streams.items():
+        session.stream(name, str(location))
     session.query(text, "q", plan=options.pop("plan", None))
     started = session.start(str(folder / "checkpoint"), {"q": str(folder / out)}, follow=follow, **options)
     try:
@@ -93,7 +93,8 @@ def test_two_streams_in_all_formats_and_their_rejects(spark, tmp_path) -> None:
     records = pq.read_table(tmp_path / "out.parquet").to_pylist()
     assert instants_held(records) == instants_held(meander.run(JOIN, {"s": left, "t": right}))
     assert sorted(
-        (one["stream"], one["reason"], one["text"]) for one in read_records(tmp_path / "rejects.jsonl")
+        (reject["stream"], reject["reason"], reject["text"])
+        for reject in read_records(tmp_path / "rejects.jsonl")
     ) == [
         ("s", "missing field", "no\ta"),
         ("t", "too late", "late\tb\tlate\t3"),

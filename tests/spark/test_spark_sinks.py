@@ -75,15 +75,16 @@ def test_an_output_of_another_run_is_refused_unless_it_is_to_be_overwritten(tmp_
 
     def write(sink, *names):
         sink.write(
-            0, [part(*names)] if sink.encoding == Encoding.TABLES else [f"{one}\n".encode() for one in names]
+            0,
+            [part(*names)] if sink.encoding == Encoding.TABLES else [f"{name}\n".encode() for name in names],
         )
         sink.finish()
 
     def content():
-        files = [one for one in (tmp_path / name, *(tmp_path / name).glob("*")) if one.is_file()]
+        files = [file for file in (tmp_path / name, *(tmp_path / name).glob("*")) if file.is_file()]
         return [
-            one.read_text().split() if one.suffix == ".jsonl" else pq.read_table(one)["src"].to_pylist()
-            for one in files
+            file.read_text().split() if file.suffix == ".jsonl" else pq.read_table(file)["src"].to_pylist()
+            for file in files
         ]
 
     write(sink(CheckpointJournal(tmp_path / "first.json")), "old", "older")
@@ -93,7 +94,7 @@ def test_an_output_of_another_run_is_refused_unless_it_is_to_be_overwritten(tmp_
     assert content() == [["old", "older"]]
     write(sink(CheckpointJournal(second.path, overwrite=True)), "new")
     assert content() == [["new"]]
-    # The command that overwrote goes on when it is given again.
+    # The command that overwrote resumes when it is given again.
     sink(CheckpointJournal(second.path, overwrite=True)).finish()
     assert content() == [["new"]]
 

@@ -39,11 +39,11 @@ def encoded(sizes, job) -> list[Row]:
     """The rows that answers of these sizes become, one after the other."""
     encoder = Encoder(job.formats, job.spool)
     outputs = [
-        one
+        result
         for at, rows in enumerate(sizes)
-        for one in encoder.put(PLAN.results[0], answers(at * 10**6, rows))
+        for result in encoder.put(PLAN.results[0], answers(at * 10**6, rows))
     ]
-    return [Row(**one._asdict()) for one in (*outputs, *encoder.rest())]
+    return [Row(**output._asdict()) for output in (*outputs, *encoder.rest())]
 
 
 def expected(sizes) -> list[int]:

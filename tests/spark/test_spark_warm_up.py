@@ -80,10 +80,12 @@ def test_the_workers_of_a_run_are_forked_from_one_process_that_is_warm(spark, tm
     session = open_session(spark, {"s": tmp_path / "s.tsv"}, {"q": (CLOSURE, None)})
     run = session.start(str(tmp_path / "checkpoint"), {"q": str(tmp_path / "out.jsonl")})
     run.process_available()
-    mine = {one[0]: one for one in descendants(os.getpid()) if f"{POOL}={run.job.run}" in one[3]}
-    daemons = [one for one in mine.values() if one[1] not in mine]
+    mine = {
+        process[0]: process for process in descendants(os.getpid()) if f"{POOL}={run.job.run}" in process[3]
+    }
+    daemons = [process for process in mine.values() if process[1] not in mine]
     run.stop()
-    assert [MODULE in one[2] for one in daemons] == [True]
+    assert [MODULE in process[2] for process in daemons] == [True]
     assert JOBS in daemons[0][3]
     assert len(mine) > 1
 

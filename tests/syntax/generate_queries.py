@@ -110,9 +110,9 @@ def _rules(draw: st.DrawFn, head: str, arity: int, labels: list[Label], path: st
     args = tuple(draw(st.sampled_from(bound)) for _ in range(arity))
     if not draw(st.booleans()):
         return Rule(head, args, tuple(body))
-    place = draw(st.integers(0, len(body) - 1))
-    src, trg = body[place].src, body[place].trg
-    body[place] = Atom(body[place].expr, src, trg, path)
+    position = draw(st.integers(0, len(body) - 1))
+    src, trg = body[position].src, body[position].trg
+    body[position] = Atom(body[position].expr, src, trg, path)
     if arity == 2 and isinstance(src, Variable) and isinstance(trg, Variable) and draw(st.booleans()):
         return Rule(head, (src, trg), tuple(body), path)
     return Rule(head, args, tuple(body))

@@ -22,12 +22,12 @@ def same(text: str, datalog: str) -> None:
     assert parse(to_datalog(query)) == query
 
 
-def equal_up_to_names(one: RegularQuery, other: RegularQuery) -> bool:
+def equal_up_to_names(first: RegularQuery, second: RegularQuery) -> bool:
     """Whether some renaming of heads, variables and paths, and some order of rules and atoms, makes them equal."""
-    heads, other_heads = heads_of(one), heads_of(other)
-    return one.streams == other.streams and any(
-        _canonical(one, dict(zip(heads, order, strict=True)))
-        == _canonical(other, {h: h for h in other_heads})
+    heads, other_heads = heads_of(first), heads_of(second)
+    return first.streams == second.streams and any(
+        _canonical(first, dict(zip(heads, order, strict=True)))
+        == _canonical(second, {h: h for h in other_heads})
         for order in permutations(other_heads)
         if len(heads) == len(other_heads)
     )
@@ -93,15 +93,15 @@ def test_the_recommendation_figure_is_the_papers_regular_query() -> None:
 
 
 def test_equality_up_to_names_tells_queries_apart() -> None:
-    one = parse("STREAM s WINDOW 1 A(x, y) <- a(x, z), b(z, y). Answer(x, y) <- A+(x, y).")
+    query = parse("STREAM s WINDOW 1 A(x, y) <- a(x, z), b(z, y). Answer(x, y) <- A+(x, y).")
     assert equal_up_to_names(
-        one, parse("STREAM s WINDOW 1 B(u, v) <- b(w, v), a(u, w). Answer(x, y) <- B+(x, y).")
+        query, parse("STREAM s WINDOW 1 B(u, v) <- b(w, v), a(u, w). Answer(x, y) <- B+(x, y).")
     )
     assert not equal_up_to_names(
-        one, parse("STREAM s WINDOW 1 B(u, v) <- b(v, w), a(u, w). Answer(x, y) <- B+(x, y).")
+        query, parse("STREAM s WINDOW 1 B(u, v) <- b(v, w), a(u, w). Answer(x, y) <- B+(x, y).")
     )
     assert not equal_up_to_names(
-        one, parse("STREAM s WINDOW 1 B(u, v) <- a(u, w), b(w, v). Answer(x, y) <- B*(x, y).")
+        query, parse("STREAM s WINDOW 1 B(u, v) <- a(u, w), b(w, v). Answer(x, y) <- B*(x, y).")
     )
 
 

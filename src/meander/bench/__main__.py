@@ -10,6 +10,7 @@ from pathlib import Path
 
 from meander.bench.suite import run
 from meander.errors import MeanderError
+from meander.physical.path_operators import PATH_OPERATORS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--path-operator",
         default="auto",
-        metavar="auto|s-path|negative-tuple|closure",
+        metavar="|".join(PATH_OPERATORS),
         help="with --windows: one or more",
     )
     parser.add_argument("--window", default="30d", metavar="DURATION")
@@ -52,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="2,3,8",
         help="Meander alone: how work and edges spread over these numbers of cells",
     )
-    parser.add_argument("--only", default="engines", metavar="engines|spark", help="which part to measure")
+    parser.add_argument(
+        "--only", default="engines", metavar="engines|spark|values", help="which part to measure"
+    )
     parser.add_argument(
         "--batches", type=int, default=40, metavar="N", help="with --only spark: small batches to measure"
     )

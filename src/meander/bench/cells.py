@@ -96,7 +96,7 @@ def run_workload(workload: Workload, graph: Graph, text: str, cells: int, path_o
     last = len(jobs) - 1
     first = totals[0, 0]
     by_cell = [figures for (stage, _), figures in totals.items() if stage == last]
-    asked = max(1, first["sent"] if last else graph.edges)
+    input_rows = max(1, first["sent"] if last else graph.edges)
     steps = [max(spent for (at, _), spent in seconds.items() if at == job.stage) for job in jobs]
     return Spread(
         data=workload.data.name,
@@ -105,11 +105,11 @@ def run_workload(workload: Workload, graph: Graph, text: str, cells: int, path_o
         cells=cells,
         stages=max(1, last),
         broadcast=broadcast_share(staged.deliveries, graph),
-        rows_per_edge=sum(one["sent_rows"] for one in totals.values()) / asked,
-        derived=sum(one["sent"] for (stage, _), one in totals.items() if stage),
-        edges_even=evenness([one["edges"] for one in by_cell]),
-        state_even=evenness([one["state_rows"] for one in by_cell]),
-        answers_even=evenness([one["answers"] for one in by_cell]),
+        rows_per_edge=sum(figures["sent_rows"] for figures in totals.values()) / input_rows,
+        derived=sum(figures["sent"] for (stage, _), figures in totals.items() if stage),
+        edges_even=evenness([cell["edges"] for cell in by_cell]),
+        state_even=evenness([cell["state_rows"] for cell in by_cell]),
+        answers_even=evenness([cell["answers"] for cell in by_cell]),
         seconds=sum(steps),
         all_seconds=sum(seconds.values()),
     )
@@ -132,15 +132,15 @@ def batches(graph: Graph) -> Iterator[list[Chunk]]:
 
 def add_figures(totals: dict[StageCell, dict[str, int]], figures: dict[str, int]) -> None:
     """Add what a cell did in a batch; of its state the most that it held."""
-    held = totals.setdefault((figures["stage"], figures["cell"]), {})
+    total = totals.setdefault((figures["stage"], figures["cell"]), {})
     for name in ("edges", "answers", "sent", "sent_rows"):
-        held[name] = held.get(name, 0) + figures[name]
-    held["state_rows"] = max(held.get("state_rows", 0), figures["state_rows"])
+        total[name] = total.get(name, 0) + figures[name]
+    total["state_rows"] = max(total.get("state_rows", 0), figures["state_rows"])
 
 
 def broadcast_share(deliveries: Sequence[Delivery], graph: Graph) -> float:
     """The share of the edges that is broadcast to the cells of the first stage that computes."""
-    labels = [one.label for one in deliveries if one.stage == 1 and one.broadcast]
+    labels = [delivery.label for delivery in deliveries if delivery.stage == 1 and delivery.broadcast]
     wanted = pc.is_in(graph.labels, value_set=pa.array(labels, pa.string())).to_numpy(zero_copy_only=False)
     return float(wanted[graph.label].mean()) if graph.edges else 0.0
 

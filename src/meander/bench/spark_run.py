@@ -40,7 +40,6 @@ ROUNDS = 3
 YOUNG = "ratio in a young Spark"
 BATCH = 10
 FIRST_BATCHES = 10
-BATCHES = 40
 WINDOW_EDGES = 500_000
 EVER = 10**12
 
@@ -80,8 +79,8 @@ def measure(
     report = SparkReport()
     spark = local_spark()
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
-    with tempfile.TemporaryDirectory(prefix="meander-bench-") as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory(prefix="meander-bench-") as name:
+        folder = Path(name)
         with console.status(f"Spark: {', '.join(RATED)}"):
             workloads = [Workload(data, query) for query in RATED]
             report.rates = rates(spark, workloads, graph, window, slide, folder)
@@ -91,8 +90,8 @@ def measure(
             report.batch = small_batch(spark, graph.of(workload.labels), text, batches, folder / "batch")
         with console.status("Spark: a restart"):
             workload = Workload(data, RESTARTED)
-            held = graph.of([*workload.labels, "likes"]).take(slice(WINDOW_EDGES))
-            report.restart = restart(spark, held, workload.text(EVER, slide), folder / "restart")
+            filling = graph.of([*workload.labels, "likes"]).take(slice(WINDOW_EDGES))
+            report.restart = restart(spark, filling, workload.text(EVER, slide), folder / "restart")
     spark.stop()
     return report
 
@@ -100,29 +99,31 @@ def measure(
 def rates(
     spark: Any, workloads: Sequence[Workload], graph: Graph, window: int, slide: int, folder: Path
 ) -> dict[str, dict[str, float]]:
-    """For each query edges a second with Meander, and rows a second without.
+    """For each query edges per second with Meander, and rows per second without.
 
     All are measured in turn, several times over. The first time is not counted: it is for Java to compile what it
     runs, on both sides. Of the others the median is.
     """
-    parts = {one.query: graph.of(one.labels) for one in workloads}
-    took: dict[str, list[tuple[float, float]]] = {one.query: [] for one in workloads}
+    parts = {workload.query: graph.of(workload.labels) for workload in workloads}
+    took: dict[str, list[tuple[float, float]]] = {workload.query: [] for workload in workloads}
     for number in range(1 + ROUNDS):
-        for one in workloads:
-            place = folder / f"{one.query}-{number}"
-            took[one.query].append(one_round(spark, parts[one.query], one.text(window, slide), place))
-    found = {}
+        for workload in workloads:
+            output = folder / f"{workload.query}-{number}"
+            took[workload.query].append(
+                one_round(spark, parts[workload.query], workload.text(window, slide), output)
+            )
+    by_query = {}
     for query, seconds in took.items():
         edges = parts[query].edges - first_edges(parts[query])
         by_noop, by_meander = (statistics.median(side) for side in zip(*seconds[1:], strict=True))
-        found[query] = {
+        by_query[query] = {
             "edges": edges,
             "meander": edges / by_meander,
             "noop": edges / by_noop,
             "ratio": by_noop / by_meander,
             YOUNG: seconds[0][0] / seconds[0][1],
         }
-    return found
+    return by_query
 
 
 def first_edges(graph: Graph) -> int:
@@ -153,7 +154,7 @@ def one_round(spark: Any, graph: Graph, text: str, folder: Path) -> tuple[float,
 
     rows = spark.readStream.schema(COLUMNS).option("sep", "\t").csv(str(inputs))
     noop = rows.writeStream.format("noop").option("checkpointLocation", str(folder / "noop")).start()
-    by_noop = timed(noop, lambda: sum(one["numInputRows"] for one in progress_of(noop)))
+    by_noop = timed(noop, lambda: sum(progress["numInputRows"] for progress in progress_of(noop)))
     noop.stop()
     with started(spark, inputs, text, folder) as run:
         by_meander = timed(run.query, lambda: run.totals["edges"])
@@ -184,22 +185,22 @@ def small_batch(spark: Any, graph: Graph, text: str, batches: int, folder: Path)
         own = progress_of(run.query)[FIRST_BATCHES:]
     without = progress_of(plain)[FIRST_BATCHES:]
 
-    def middle(part: str, of: list[dict[str, Any]]) -> float:
-        return float(statistics.median(one["durationMs"].get(part, 0) for one in of))
+    def median_of(part: str, batches: list[dict[str, Any]]) -> float:
+        return float(statistics.median(batch["durationMs"].get(part, 0) for batch in batches))
 
-    whole, spark_alone = middle("triggerExecution", own), middle("triggerExecution", without)
-    states = [one["stateOperators"][0] for one in own]
+    whole, spark_alone = median_of("triggerExecution", own), median_of("triggerExecution", without)
+    states = [progress["stateOperators"][0] for progress in own]
     return {
         "with Meander": whole,
         "the same without": spark_alone,
         "beyond": whole - spark_alone,
-        "of all: planning": middle("queryPlanning", own),
+        "of all: planning": median_of("queryPlanning", own),
         "of all: offsets and commits": sum(
-            middle(part, own) for part in ("latestOffset", "walCommit", "commitOffsets")
+            median_of(part, own) for part in ("latestOffset", "walCommit", "commitOffsets")
         ),
-        "of all: stateful operator": statistics.median(one["allUpdatesTimeMs"] for one in states),
-        "of that, Python": 1e3 * statistics.median(sum(one.values()) for one in cells),
-        "of all: state commit": statistics.median(one["commitTimeMs"] for one in states),
+        "of all: stateful operator": statistics.median(state["allUpdatesTimeMs"] for state in states),
+        "of that, Python": 1e3 * statistics.median(sum(seconds.values()) for seconds in cells),
+        "of all: state commit": statistics.median(state["commitTimeMs"] for state in states),
     }
 
 
@@ -211,19 +212,19 @@ def restart(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, floa
     """
     inputs = folder / "inputs"
     inputs.mkdir(parents=True)
-    held = graph.edges - 2 * BATCH
-    pieces = (slice(held), slice(held, held + BATCH), slice(held + BATCH, None))
+    filled = graph.edges - 2 * BATCH
+    parts = (slice(filled), slice(filled, filled + BATCH), slice(filled + BATCH, None))
     # After each batch of those that fill the window there is a snapshot, after the small one none.
     options = {"snapshot_rows": BATCH + 1}
     with started(spark, inputs, text, folder, **options) as run:
-        for number, piece in enumerate(pieces[:2]):
-            write_file(graph.take(piece), inputs / f"{number}.tsv")
+        for number, part in enumerate(parts[:2]):
+            write_file(graph.take(part), inputs / f"{number}.tsv")
             run.process_available()
     # Under another identity the run gets other workers, as it does in a new process.
     record = folder / "checkpoint" / "meander" / "run.json"
     known = read_note(record)
     write_note(record, known | {"run": known["run"][::-1]})
-    write_file(graph.take(pieces[2]), inputs / "2.tsv")
+    write_file(graph.take(parts[2]), inputs / "2.tsv")
     begun = time.perf_counter()
     with started(spark, inputs, text, folder, **options) as run:
         while not run.figures and run.active:
@@ -263,6 +264,6 @@ def write_file(graph: Graph, path: Path) -> None:
 
 
 def progress_of(query: Any) -> list[dict[str, Any]]:
-    """What Spark says of each batch that had input."""
-    said = [json.loads(one.json) for one in query.recentProgress]
-    return [one for one in said if one["numInputRows"]]
+    """What Spark reports of each batch that had input."""
+    batches = [json.loads(progress.json) for progress in query.recentProgress]
+    return [batch for batch in batches if batch["numInputRows"]]

@@ -30,7 +30,7 @@ from meander.syntax.durations import format_duration, parse_duration
 COUNTED_SLIDES = 9
 KINDS = {"dense": ("mathoverflow", "cyclic"), "social": ("snb", "trees")}
 """The graph of a file, and a generated one of the same kind."""
-PARTS = ("engines", "spark")
+PARTS = ("engines", "spark", "values")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,9 @@ def run(
         raise ArgumentError(f"--prefix {prefix} leaves no edges", hint="it is a number of edges, 1 or more")
     console = Console(stderr=True, highlight=False)
     workloads = choose(_data_sets(data, console), list(QUERIES) if queries == "all" else _names(queries))
-    if _one_of("--only", only, PARTS) == "spark":
+    if _one_of("--only", only, PARTS) == "values":
+        return _measure_values([workload.data for workload in workloads], setting, console, write, json)
+    if only == "spark":
         return _measure_spark(
             [workload.data for workload in workloads], batches, setting, console, write, json
         )
@@ -327,6 +329,28 @@ def _measure_spark(
     if write is not None:
         text = "\n\n".join([*notes, *tables.sections_as_markdown(measured.sections())])
         tables.write_between_marks(text, write, "# Benchmarks", tables.SPARK_MARKS)
+    if json is not None:
+        tables.write_json({"machine": machine, "data": chosen.name, **asdict(measured)}, json)
+    return 0
+
+
+def _measure_values(
+    data: list[DataSet], setting: Setting, console: Console, write: Path | None, json: Path | None
+) -> int:
+    # It imports DuckDB, which no other measurement of Meander needs.
+    from meander.bench import values
+
+    chosen = next((graph for graph in data if graph.name in KINDS["dense"]), DATA_SETS["cyclic"])
+    graph = load(chosen)
+    if setting.prefix is not None:
+        graph = graph.prefix(setting.prefix, setting.slide)
+    measured = values.measure(graph, "c2q", limit=setting.limit, console=console)
+    machine = describe()
+    notes = [sentence(machine), f"Data: {chosen.about}, and generated transfers."]
+    tables.print_sections(measured.sections(), notes)
+    if write is not None:
+        text = "\n\n".join([*notes, *tables.sections_as_markdown(measured.sections())])
+        tables.write_between_marks(text, write, "# Benchmarks", tables.VALUES_MARKS)
     if json is not None:
         tables.write_json({"machine": machine, "data": chosen.name, **asdict(measured)}, json)
     return 0

@@ -17,6 +17,7 @@ from meander.syntax.durations import format_duration
 
 PEERS = ("Pathway", "DuckDB")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+VALUES_MARKS = "<!-- measured with values: begin -->", "<!-- measured with values: end -->"
 SPARK_MARKS = "<!-- measured on Spark: begin -->", "<!-- measured on Spark: end -->"
 
 Sections = Sequence[tuple[str, list[list[str]]]]

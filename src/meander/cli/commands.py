@@ -20,6 +20,8 @@ from meander.cli.terminal import print_sections, print_warning
 from meander.engine import CompiledQuery, compile_query
 from meander.errors import ArgumentError
 from meander.options import DEFAULTS, RUNNERS, RunOptions, check_choice, command_line_name
+from meander.physical.path_operators import PATH_OPERATORS
+from meander.syntax.durations import UNITS
 
 NEEDS_SPARK = "leave it out, or use --runner spark"
 
@@ -47,7 +49,7 @@ OperatorOption = Annotated[
     str,
     typer.Option(
         "--path-operator",
-        metavar="auto|s-path|negative-tuple|closure",
+        metavar="|".join(PATH_OPERATORS),
         help="How paths are maintained; auto switches between s-path and closure at run time.",
     ),
 ]
@@ -293,6 +295,22 @@ def bench(context: typer.Context) -> None:
     from meander.bench.__main__ import main
 
     raise typer.Exit(main(context.args))
+
+
+@app.command()
+def draw(
+    answers: Annotated[
+        str, typer.Argument(metavar="ANSWERS", help="A .jsonl file of answers with paths, or -.")
+    ],
+    svg: Annotated[Path, typer.Option("--svg", metavar="FILE", help="The picture to write.")],
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="The picture's title.")] = "",
+    time_unit: UnitOption = DEFAULTS.time_unit,
+) -> None:
+    """Draw the paths of answers: chains and rings, with the time of each step if it is known."""
+    from meander.cli.drawing import read_answers
+    from meander.drawing import draw_paths
+
+    _write(svg, draw_paths(read_answers(answers), title, unit=check_choice("--time-unit", time_unit, UNITS)))
 
 
 @app.command()

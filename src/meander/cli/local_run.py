@@ -70,7 +70,7 @@ class LocalRun:
             sink = open_files.enter_context(
                 open_answers(
                     request.out,
-                    AnswerSchema(self._plan.results[0].arity, options.paths),
+                    AnswerSchema.of(self._plan.results[0], paths=options.paths),
                     overwrite=request.overwrite,
                 )
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -108,9 +109,15 @@ def run(request: Request, runner: str) -> None:
 
 
 def _start_local(request: Request, notice: CompilationNotice) -> Run:
-    from meander.cli.local_run import LocalRun
+    # Imports make no garbage, but many objects: collecting in the meantime, or walking them later, only takes time.
+    gc.disable()
+    try:
+        from meander.cli.local_run import LocalRun
 
-    started = LocalRun(request)
+        started = LocalRun(request)
+    finally:
+        gc.freeze()
+        gc.enable()
     _note_extra_columns(request)
     return started
 

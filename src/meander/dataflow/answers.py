@@ -9,8 +9,8 @@ present. Dicts, Arrow tables, lines of JSON (`sinks/jsonl.py`) and the columns o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ import pyarrow as pa
 from meander.dataflow.edges import Text, concat_texts
 from meander.errors import ArgumentError
 from meander.kernels.jit import Array
-from meander.syntax.values import ValueType
+from meander.physical.plan import Result
+from meander.syntax.values import Property, ValueType
 
 NO_EXPIRY = -1
 """In `exp`: there is none (records that end an answer, and all records in `changes` mode)."""
@@ -35,7 +36,8 @@ SLOT = "\0"
 class Paths(NamedTuple):
     """The paths of n answers: the edges of answer i are those from `offsets[i]` to `offsets[i + 1]`.
 
-    `given` is False for an answer that is not a path; an empty path is given and has no edges.
+    `given` is False for an answer that is not a path; an empty path is given and has no edges. The edges of a
+    time-respecting path have their times in `ts`.
     """
 
     offsets: Array
@@ -43,6 +45,7 @@ class Paths(NamedTuple):
     label: Text
     trg: Text
     given: Array
+    ts: Array | None = None
 
 
 class ValueColumn(NamedTuple):
@@ -70,15 +73,20 @@ class Answers(NamedTuple):
 
     @property
     def schema(self) -> AnswerSchema:
-        return AnswerSchema(arity=len(self.vertices), paths=self.path is not None)
+        return AnswerSchema(
+            arity=len(self.vertices),
+            paths=self.path is not None,
+            values=tuple(Property(column.name, column.type) for column in self.properties),
+            timed_paths=self.path is not None and self.path.ts is not None,
+        )
 
 
 class AnswerField(NamedTuple):
     """One field of an answer record, in every form that a record takes."""
 
     name: str
-    arrow_type: Callable[[pa.DataType], pa.DataType]
-    """The Arrow type, given that of vertices."""
+    arrow_type: Callable[[AnswerSchema], pa.DataType]
+    """The Arrow type."""
 
     column: Callable[[Answers, pa.DataType], pa.Array]
     """The Arrow column of some answers, given the type of vertices."""
@@ -86,8 +94,8 @@ class AnswerField(NamedTuple):
     values: Callable[[Answers], Iterable[Any]]
     """The Python values of some answers."""
 
-    json: Callable[[str, int], str]
-    """The JSON text of the field, given label and arity, with a `SLOT` for each value that a record has."""
+    json: Callable[[str, AnswerSchema], str]
+    """The JSON text of the field, given the answers' label, with a `SLOT` for each value that a record has."""
 
 
 @dataclass(frozen=True)
@@ -95,21 +103,31 @@ class AnswerSchema:
     """The shape of a query's answers.
 
     A pair of vertices is an edge, so that it can be the input of another query; any other arity is a list. Vertices
-    have one type in a table: integers, or strings (then integers are written in decimal).
+    have one type in a table: integers, or strings (then integers are written in decimal). `values` are the named
+    values of an answer. The edges of `timed_paths` have their times.
     """
 
     arity: int = 2
     paths: bool = False
     vertex: pa.DataType = STRINGS
+    values: tuple[Property, ...] = ()
+    timed_paths: bool = False
+
+    @classmethod
+    def of(cls, result: Result, *, paths: bool) -> AnswerSchema:
+        """The shape of a result's answers."""
+        timed = any(proof.path.order for proof in result.proofs)
+        return cls(result.arity, paths, values=result.values, timed_paths=paths and timed)
 
     @property
     def fields(self) -> tuple[AnswerField, ...]:
         subject = (SRC, TRG, LABEL) if self.arity == 2 else (ANSWER,)
-        return (*subject, TS, EXP, OP, *((PATH,) if self.paths else ()))
+        values = (PROPERTIES,) if self.values else ()
+        return (*subject, TS, EXP, OP, *values, *((PATH,) if self.paths else ()))
 
     @property
     def arrow(self) -> pa.Schema:
-        return pa.schema([(field.name, field.arrow_type(self.vertex)) for field in self.fields])
+        return pa.schema([(field.name, field.arrow_type(self)) for field in self.fields])
 
     @property
     def has_integers(self) -> bool:
@@ -128,6 +146,7 @@ def take_answers(answers: Answers, chosen: Array) -> Answers:
             label=path.label.take(edges),
             trg=path.trg.take(edges),
             given=path.given[chosen],
+            ts=None if path.ts is None else path.ts[edges],
         )
     return answers._replace(
         vertices=tuple(text.take(chosen) for text in answers.vertices),
@@ -135,6 +154,14 @@ def take_answers(answers: Answers, chosen: Array) -> Answers:
         exp=answers.exp[chosen],
         op=answers.op[chosen],
         path=path,
+        properties=tuple(
+            column._replace(
+                values=column.values.take(chosen)
+                if isinstance(column.values, Text)
+                else column.values[chosen]
+            )
+            for column in answers.properties
+        ),
     )
 
 
@@ -166,10 +193,9 @@ def as_table(answers: Answers, *, vertex: pa.DataType | None = None) -> pa.Table
     """
     if vertex is None:
         vertex = INTEGERS if answers.rows and all_integers(answers) else STRINGS
-    fields = answers.schema.fields
+    schema = replace(answers.schema, vertex=vertex)
     return pa.Table.from_arrays(
-        [field.column(answers, vertex) for field in fields],
-        schema=pa.schema([(field.name, field.arrow_type(vertex)) for field in fields]),
+        [field.column(answers, vertex) for field in schema.fields], schema=schema.arrow
     )
 
 
@@ -197,10 +223,10 @@ def as_column(text: Text, vertex: pa.DataType = STRINGS) -> pa.Array:
 def _vertex_field(name: str, position: int) -> AnswerField:
     return AnswerField(
         name=name,
-        arrow_type=lambda vertex: vertex,
+        arrow_type=lambda schema: schema.vertex,
         column=lambda answers, vertex: as_column(answers.vertices[position], vertex),
         values=lambda answers: answers.vertices[position].values(),
-        json=lambda label, arity: SLOT,
+        json=lambda label, schema: SLOT,
     )
 
 
@@ -219,17 +245,53 @@ def _vertex_list_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(offsets), values)
 
 
-def _path_type(vertex: pa.DataType) -> pa.DataType:
-    return pa.large_list(pa.struct([("src", vertex), ("label", STRINGS), ("trg", vertex)]))
+ARROW_TYPES: Mapping[ValueType | None, pa.DataType] = {
+    ValueType.INT: INTEGERS,
+    ValueType.TIME: INTEGERS,
+    ValueType.FLOAT: pa.float64(),
+    ValueType.BOOL: pa.bool_(),
+    ValueType.STRING: STRINGS,
+}
+"""The Arrow type of a column of values."""
+
+
+def _properties_type(schema: AnswerSchema) -> pa.DataType:
+    return pa.struct([(name, ARROW_TYPES[kind]) for name, kind in schema.values])
+
+
+def _properties_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
+    columns = [
+        as_column(column.values)
+        if isinstance(column.values, Text)
+        else pa.array(column.values, ARROW_TYPES[column.type])
+        for column in answers.properties
+    ]
+    return pa.StructArray.from_arrays(columns, [column.name for column in answers.properties])
+
+
+def _properties_dicts(answers: Answers) -> Iterator[dict[str, Any]]:
+    names = [column.name for column in answers.properties]
+    columns = [
+        column.values.values() if isinstance(column.values, Text) else column.values.tolist()
+        for column in answers.properties
+    ]
+    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _path_type(schema: AnswerSchema) -> pa.DataType:
+    step = [("src", schema.vertex), ("label", STRINGS), ("trg", schema.vertex)]
+    return pa.large_list(pa.struct([*step, ("ts", INTEGERS)] if schema.timed_paths else step))
 
 
 def _path_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
     path = answers.path
     assert path is not None
-    edge = pa.StructArray.from_arrays(
-        [as_column(path.src, vertex), as_column(path.label), as_column(path.trg, vertex)],
-        ["src", "label", "trg"],
-    )
+    columns = [as_column(path.src, vertex), as_column(path.label), as_column(path.trg, vertex)]
+    names = ["src", "label", "trg"]
+    if path.ts is not None:
+        columns.append(pa.array(path.ts, INTEGERS))
+        names.append("ts")
+    edge = pa.StructArray.from_arrays(columns, names)
     # A list that is missing has a missing offset; the last offset closes the last list.
     missing = np.append(~path.given, False)
     return pa.LargeListArray.from_arrays(pa.array(path.offsets, mask=missing), edge)
@@ -238,8 +300,10 @@ def _path_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
 def _path_lists(answers: Answers) -> Iterator[list[list[str | int]] | None]:
     path = answers.path
     assert path is not None
-    ends = zip(path.src.values(), path.label.values(), path.trg.values(), strict=True)
-    edges = [list(edge) for edge in ends]
+    columns: list[Sequence[Any]] = [path.src.values(), path.label.values(), path.trg.values()]
+    if path.ts is not None:
+        columns.append(path.ts.tolist())
+    edges = [list(edge) for edge in zip(*columns, strict=True)]
     bounds = path.offsets.tolist()
     for row, given in enumerate(path.given.tolist()):
         yield edges[bounds[row] : bounds[row + 1]] if given else None
@@ -248,45 +312,54 @@ def _path_lists(answers: Answers) -> Iterator[list[list[str | int]] | None]:
 SRC, TRG = _vertex_field("src", 0), _vertex_field("trg", 1)
 LABEL = AnswerField(
     name="label",
-    arrow_type=lambda vertex: STRINGS,
+    arrow_type=lambda schema: STRINGS,
     column=lambda answers, vertex: pa.repeat(pa.scalar(answers.label, STRINGS), answers.rows),
     values=lambda answers: [answers.label] * answers.rows,
-    json=lambda label, arity: json.dumps(label, ensure_ascii=False),
+    json=lambda label, schema: json.dumps(label, ensure_ascii=False),
 )
 ANSWER = AnswerField(
     name="answer",
-    arrow_type=lambda vertex: pa.large_list(vertex),
+    arrow_type=lambda schema: pa.large_list(schema.vertex),
     column=_vertex_list_column,
     values=_vertex_lists,
-    json=lambda label, arity: "[" + ",".join([SLOT] * arity) + "]",
+    json=lambda label, schema: "[" + ",".join([SLOT] * schema.arity) + "]",
 )
 TS = AnswerField(
     name="ts",
-    arrow_type=lambda vertex: INTEGERS,
+    arrow_type=lambda schema: INTEGERS,
     column=lambda answers, vertex: pa.array(answers.ts, INTEGERS),
     values=lambda answers: answers.ts.tolist(),
-    json=lambda label, arity: SLOT,
+    json=lambda label, schema: SLOT,
 )
 EXP = AnswerField(
     name="exp",
-    arrow_type=lambda vertex: INTEGERS,
+    arrow_type=lambda schema: INTEGERS,
     column=lambda answers, vertex: pa.array(answers.exp, INTEGERS, mask=answers.exp == NO_EXPIRY),
     values=lambda answers: [None if exp == NO_EXPIRY else exp for exp in answers.exp.tolist()],
-    json=lambda label, arity: SLOT,
+    json=lambda label, schema: SLOT,
 )
 OP = AnswerField(
     name="op",
-    arrow_type=lambda vertex: STRINGS,
+    arrow_type=lambda schema: STRINGS,
     column=lambda answers, vertex: pa.array(["-", "+"], STRINGS).take(
         pa.array(answers.op > 0).cast(pa.int8())
     ),
     values=lambda answers: ["+" if op > 0 else "-" for op in answers.op.tolist()],
-    json=lambda label, arity: f'"{SLOT}"',
+    json=lambda label, schema: f'"{SLOT}"',
+)
+PROPERTIES = AnswerField(
+    name="properties",
+    arrow_type=_properties_type,
+    column=_properties_column,
+    values=_properties_dicts,
+    json=lambda label, schema: (
+        "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{SLOT}" for name, _ in schema.values) + "}"
+    ),
 )
 PATH = AnswerField(
     name="path",
     arrow_type=_path_type,
     column=_path_column,
     values=_path_lists,
-    json=lambda label, arity: f"[{SLOT}]",
+    json=lambda label, schema: f"[{SLOT}]",
 )

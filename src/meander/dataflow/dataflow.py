@@ -166,18 +166,19 @@ class Dataflow:
         }
         self.graph.reserve_vertices(self.vertices.capacity)
         outputs: list[Pending] = []
+        rows_in, rows_out = self.rows_in, self.rows_out
         most = 0
         for number, operator in enumerate(self.operators):
             inputs = [
                 streams.get(source, NO_PAIRS) if isinstance(source, str) else outputs[source].result()
                 for source in operator.inputs
             ]
-            self.rows_in[number] += sum(batch.ts.size for batch in inputs)
+            rows_in[number] += sum([batch.ts.size for batch in inputs])
             pending = operator.start(inputs, part.upto)
             if number in self.awaited:
                 batch = pending.result()
                 most = max(most, batch.ts.size)
-                self.rows_out[number] += batch.ts.size
+                rows_out[number] += batch.ts.size
                 if number in self.relations:
                     batch = self.graph.update(self.relations[number], batch)
                 pending = Ready(batch)

@@ -197,6 +197,18 @@ def integer_text(values: Array) -> Text:
     return Text(frozen(column.view(np.uint8)), start, start + 8, np.ones(column.size, np.int8))
 
 
+def arrow_text(column: pa.Array) -> Text:
+    """The names of an Arrow column of strings, without a copy of their bytes; a null is an empty name."""
+    rows = len(column)
+    if rows == 0:
+        return as_text(())
+    _, offsets_buffer, data_buffer = column.buffers()
+    width = np.int32 if pa.types.is_string(column.type) else np.int64
+    offsets = np.frombuffer(offsets_buffer, width)[column.offset : column.offset + rows + 1].astype(np.int64)
+    data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    return Text(frozen(data), offsets[:-1], offsets[1:], np.zeros(rows, np.int8))
+
+
 def empty_text() -> Text:
     return as_text(())
 

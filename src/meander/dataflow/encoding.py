@@ -47,8 +47,8 @@ class StreamEncoder:
             label = np.zeros(edges.rows, np.int16)
         else:
             label = self.labels.match(edges.label)
-            wanted = label >= 0
-            if not wanted.all():
+            wanted = np.flatnonzero(label >= 0)
+            if wanted.size < edges.rows:
                 edges, label = edges.take(wanted), label[wanted]
         key = np.empty((edges.rows, 2), np.int32)
         self.vertices.intern(edges.src, key[:, SRC])

@@ -107,7 +107,7 @@ class ResultStream:
             name_rows(take_rows(batch, rows), vertices.names, NO_EXPIRY, part)
 
         if self.pool.threads == 1:
-            name(slice(None))
+            name_rows(batch, vertices.names, NO_EXPIRY, out)
         else:
             self.pool.map(name, split_evenly(batch, self.pool.threads))
         if self.tracker is not None:
@@ -134,6 +134,8 @@ def interval_records(batch: Batch) -> Batch:
     if batch.op.min(initial=1) > 0:
         return batch
     shortened = (batch.op < 0) & (batch.exp > batch.ts)
+    if not shortened.any():
+        return batch
     twice = np.repeat(np.arange(batch.ts.size), 1 + shortened)
     records = take_rows(batch, twice)
     again = np.concatenate([[False], twice[1:] == twice[:-1]])

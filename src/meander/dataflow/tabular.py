@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from meander.dataflow.edges import (
     MAX_TIME,
@@ -23,8 +22,8 @@ from meander.dataflow.edges import (
     Reason,
     Reject,
     Text,
+    arrow_text,
     as_text,
-    frozen,
     integer_text,
     shown,
 )
@@ -90,6 +89,9 @@ def from_arrow(
     ts = _time_column(columns["ts"], time_unit, verdict)
     op = np.ones(batch.num_rows, np.int8)
     if "op" in columns:
+        # Text files are read without it, and should not wait for its import.
+        import pyarrow.compute as pc
+
         signs = columns["op"].cast(pa.large_string())
         minus = _truth(pc.equal(signs, "-"))
         _mark(verdict, ~(minus | _truth(pc.equal(signs, "+"))), BAD_OP)
@@ -185,15 +187,7 @@ def _name_column(column: pa.Array, verdict: Array) -> Text:
                 verdict, column.fill_null(0).to_numpy(zero_copy_only=False) > np.uint64(2**63 - 1), BAD_VERTEX
             )
         return integer_text(_integers(column, 2**63 - 1))
-    rows = len(column)
-    kind = np.zeros(rows, np.int8)
-    if rows == 0:
-        return as_text(())
-    _, offsets_buffer, data_buffer = column.buffers()
-    width = np.int32 if pa.types.is_string(column.type) else np.int64
-    offsets = np.frombuffer(offsets_buffer, width)[column.offset : column.offset + rows + 1].astype(np.int64)
-    data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
-    return Text(frozen(data), offsets[:-1], offsets[1:], kind)
+    return arrow_text(column)
 
 
 def _time_column(column: pa.Array, time_unit: str, verdict: Array) -> Array:

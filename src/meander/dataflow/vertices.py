@@ -72,8 +72,18 @@ class Vertices:
         """The numbers of the names, written to `numbers` if that is given; new names get new numbers."""
         if numbers is None:
             numbers = np.empty(text.rows, np.int32)
-        hashes = np.empty(text.rows, np.uint64)
-        cursor = np.zeros(2, np.int64)
+        rows = text.rows
+        hashes = np.empty(rows, np.uint64)
+        with wrapping():
+            reached = intern_names(*text, hashes, self.names, numbers, 0)
+        # Most batches have room for their names: what follows would take as long as the names of a small one.
+        if reached < rows:
+            self._intern_rest(text, hashes, numbers, reached)
+        return numbers
+
+    def _intern_rest(self, text: Text, hashes: Array, numbers: Array, reached: int) -> None:
+        """Go on at row `reached`, for which there was no room."""
+        cursor = np.array([reached, 0], np.int64)
 
         def attempt() -> int:
             cursor[0] = intern_names(*text, hashes, self.names, numbers, cursor[0])
@@ -85,7 +95,6 @@ class Vertices:
 
         with wrapping():
             run_to_end(self.store, cursor, attempt, {FULL_TABLE: make_room})
-        return numbers
 
     def pin(self, value: str | int) -> int:
         """The number of a constant of the query; it is never freed."""

@@ -112,7 +112,7 @@ class Explanation:
             operators = tuple(name for stage in self.staged.stages for name in stage.plan.names)
         lines = [text, ""]
         lines += [f"{result}: {self._choice(result)}" for result in self.query.chosen]
-        if any(len(found) > 1 for found in self.query.plans.values()):
+        if any(len(plans) > 1 for plans in self.query.plans.values()):
             lines[-1] += "; --stage plans lists all"
         used = {name.partition(" ")[0] for name in operators}
         lines += ["", *(f"{kind:<8}{does}" for kind, does in KINDS.items() if kind in used)]

@@ -24,7 +24,9 @@ RECORDS, EDGES = 0, 1
 # In place of an edge's relation. No edge is found under any of these, so the path counts as broken.
 UNKNOWN = -1  # emitted by a worker whose state is lost
 BROKEN = -2  # retracted together with its answer, within the instant in which it was emitted
-EMPTY = -3  # a path without edges: its vertex stands for them, and it may break with an edge of that vertex
+EMPTY_PATH = (
+    -3
+)  # a path without edges: its vertex stands for them, and it may break with an edge of that vertex
 
 
 class Standing(NamedTuple):
@@ -90,7 +92,7 @@ def add_records(graph: Graph, standing: Standing, batch: Batch, proved: ProvedEd
             row = proved.row[j]
             add_edge(standing, graph.relation[row], graph.src[row], graph.trg[row])
         if proved.empty[i]:
-            add_edge(standing, EMPTY, batch.key[i, SRC], batch.key[i, TRG])
+            add_edge(standing, EMPTY_PATH, batch.key[i, SRC], batch.key[i, TRG])
         record = standing.counts[RECORDS]
         standing.counts[RECORDS] = record + 1
         standing.key[record, SRC] = batch.key[i, SRC]
@@ -167,7 +169,7 @@ def find_replaced(
         if standing.exp[record] <= time:
             continue
         for edge in range(standing.begin[record], standing.begin[record + 1]):
-            if standing.edge_relation[edge] == EMPTY:
+            if standing.edge_relation[edge] == EMPTY_PATH:
                 if not touched[standing.edge_src[edge]]:
                     continue
                 standing.edge_relation[edge] = BROKEN

@@ -1,8 +1,8 @@
 """Answer records to lines of JSON, as bytes.
 
-A record is a row of values (the vertices, `ts`, `exp`, `op`) with literal text before each, and after the last. The
-literals come as one buffer, so that the same kernel writes edges (`src`, `trg`, `label`) and answers of any arity,
-with and without paths. It stops before a record that might not fit into the rest of the output.
+A record is a row of values (the vertices, `ts`, `exp`, `op`, and its named values) with literal text before each, and
+after the last. The literals come as one buffer, so that the same kernel writes edges (`src`, `trg`, `label`) and
+answers of any arity, with and without paths. It stops before a record that might not fit into the rest of the output.
 """
 
 from __future__ import annotations
@@ -22,13 +22,26 @@ END, PATH, PATH_END, NO_PATH = range(4)
 INTERVAL_VALUES = 3
 """The values after the vertices: `ts`, `exp` and `op`."""
 
-QUOTE, BACKSLASH, SPACE, COMMA, OPEN, CLOSE, PLUS, MINUS, ZERO = 34, 92, 32, 44, 91, 93, 43, 45, 48
+QUOTE, BACKSLASH, SPACE, COMMA, BRACKET_OPEN, BRACKET_CLOSE, PLUS, MINUS, ZERO = (
+    34,
+    92,
+    32,
+    44,
+    91,
+    93,
+    43,
+    45,
+    48,
+)
 LETTER_A, LETTER_U = 97, 117
 NULL = np.frombuffer(b"null", np.uint8)
 SHORT_ESCAPES = np.zeros(32, np.uint8)
 SHORT_ESCAPES[[8, 9, 10, 12, 13]] = np.frombuffer(b"btnfr", np.uint8)
 
 TEN = np.uint64(10)
+
+VERBATIM = 2
+"""The kind of a span that is JSON text already, beside the kinds of names: 0 for strings, 1 for integers."""
 
 MOST_DIGITS = 20
 MOST_ESCAPED = 6
@@ -44,18 +57,23 @@ class Columns(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The records to write: `most` bounds the bytes of each, `offsets` delimits the edges of its path."""
+    """The records to write: `most` bounds the bytes of each, `offsets` delimits the edges of its path.
+
+    `times` has those of the edges of all paths, or is empty.
+    """
 
     most: Array
     vertices: Columns
     ts: Array
     exp: Array
     op: Array
+    values: Columns
     has_paths: bool
     given: Array
     offsets: Array
     ends: Columns
     labels: Columns
+    times: Array
 
 
 @kernel
@@ -128,21 +146,34 @@ def put_name(out: Array, at: int, data: Array, start: int, end: int, kind: int) 
 
 
 @kernel
-def put_path(out: Array, at: int, first: int, last: int, ends: Columns, labels: Columns) -> int:
-    """The edges from `first` to `last`, `[src,label,trg]` each, without the brackets around them."""
+def put_path(out: Array, at: int, first: int, last: int, records: Records) -> int:
+    """The edges from `first` to `last`, `[src,label,trg]` or `[src,label,trg,ts]` each, without the brackets around
+    them."""
+    ends, labels = records.ends, records.labels
     for edge in range(first, last):
         if edge > first:
             out[at] = COMMA
             at += 1
-        out[at] = OPEN
+        out[at] = BRACKET_OPEN
         at = put_name(out, at + 1, ends.data, ends.start[0, edge], ends.end[0, edge], ends.kind[0, edge])
         out[at] = COMMA
         at = put_string(out, at + 1, labels.data, labels.start[0, edge], labels.end[0, edge])
         out[at] = COMMA
         at = put_name(out, at + 1, ends.data, ends.start[1, edge], ends.end[1, edge], ends.kind[1, edge])
-        out[at] = CLOSE
+        if records.times.size:
+            out[at] = COMMA
+            at = put_integer(out, at + 1, records.times[edge])
+        out[at] = BRACKET_CLOSE
         at += 1
     return at
+
+
+@kernel
+def put_value(out: Array, at: int, values: Columns, column: int, row: int) -> int:
+    start, end = values.start[column, row], values.end[column, row]
+    if values.kind[column, row] == VERBATIM:
+        return put_literal(out, at, values.data, start, end)
+    return put_name(out, at, values.data, start, end, values.kind[column, row])
 
 
 @kernel
@@ -155,6 +186,8 @@ def write_records(records: Records, literals: Array, bounds: Array, row: int, ou
     kind = records.vertices.kind
     arity = start.shape[0]
     fields = arity + INTERVAL_VALUES
+    named = records.values.start.shape[0]
+    endings = fields + named
     while row < records.ts.size:
         if at + records.most[row] > out.size:
             break
@@ -180,15 +213,16 @@ def write_records(records: Records, literals: Array, bounds: Array, row: int, ou
                 at += 1
                 continue
             at = put_integer(out, at, value)
+        for column in range(named):
+            at = put_literal(out, at, literals, bounds[fields + column], bounds[fields + column + 1])
+            at = put_value(out, at, records.values, column, row)
         last = END
         if records.has_paths and not records.given[row]:
             last = NO_PATH
         elif records.has_paths:
-            at = put_literal(out, at, literals, bounds[fields + PATH], bounds[fields + PATH + 1])
-            at = put_path(
-                out, at, records.offsets[row], records.offsets[row + 1], records.ends, records.labels
-            )
+            at = put_literal(out, at, literals, bounds[endings + PATH], bounds[endings + PATH + 1])
+            at = put_path(out, at, records.offsets[row], records.offsets[row + 1], records)
             last = PATH_END
-        at = put_literal(out, at, literals, bounds[fields + last], bounds[fields + last + 1])
+        at = put_literal(out, at, literals, bounds[endings + last], bounds[endings + last + 1])
         row += 1
     return row, at

@@ -10,6 +10,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,7 @@ class Session:
         timestamp. A path is a file or folder, or `kafka://host:port/topic`.
         """
         if not NAME.fullmatch(name):
-            raise ArgumentError(f"{name!r} is no name for a stream", hint=NAME_HINT)
+            raise ArgumentError(f"invalid stream name: {name!r}", hint=NAME_HINT)
         if isinstance(source, str | PathLike):
             location = fspath(source)
             if not needs_spark(location):
@@ -150,7 +151,7 @@ class Session:
 
     def _check_new(self, name: str) -> None:
         if not NAME.fullmatch(name):
-            raise ArgumentError(f"{name!r} is no name for a query", hint=NAME_HINT)
+            raise ArgumentError(f"invalid query name: {name!r}", hint=NAME_HINT)
         if name in self.queries or name in self.sources:
             raise ArgumentError(
                 f"there is a query or stream {name} already", hint=f"drop({name!r}), or another name"
@@ -264,7 +265,8 @@ class Session:
             raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
         staged = self._staged([query], options)
         wanted = next(answers for answers in staged.last.results if result in (None, answers.head))
-        schema = AnswerSchema(wanted.arity, options.paths, vertex_type(query, self.sources))
+        schema = AnswerSchema.of(wanted, paths=options.paths)
+        schema = replace(schema, vertex=vertex_type(query, self.sources))
         formats = {query.name: frame_encoding(schema)}
         self._check_locations(staged.streams, (), True)
         own = checkpoint_folder(folder)

@@ -39,7 +39,7 @@ KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What `Session.start` was asked for, besides the checkpoint."""
+    """What `Session.start` received, besides the checkpoint."""
 
     queries: Sequence[CompiledQuery]
     options: RunOptions
@@ -96,8 +96,9 @@ def start_run(
 
 def answer_schema(query: CompiledQuery, staged: StagedPlan, request: RunRequest) -> AnswerSchema:
     """The shape of a query's answers."""
-    arity = next(result.arity for result in staged.last.results if result.query == query.name)
-    return AnswerSchema(arity, request.options.paths, vertex_type(query, request.sources))
+    result = next(result for result in staged.last.results if result.query == query.name)
+    schema = AnswerSchema.of(result, paths=request.options.paths)
+    return replace(schema, vertex=vertex_type(query, request.sources))
 
 
 def vertex_type(query: CompiledQuery, sources: Mapping[str, StreamSource]) -> Any:

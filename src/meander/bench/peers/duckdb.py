@@ -2,7 +2,7 @@
 
 All edges are loaded beforehand into in-memory tables, in order of time, one thread. A slide is then one statement,
 which picks the window's edges by the number of their slide (DuckDB skips the blocks of a table that cannot have any)
-and counts the answers. Window tables that are filled and emptied slide by slide, tables made anew for each slide,
+and counts the answers. Window tables that are filled and emptied slide by slide, tables created again for each slide,
 and prepared statements were tried: none is faster.
 """
 
@@ -93,7 +93,7 @@ def open_database(graph: Graph, workload: Workload, slide: int) -> duckdb.DuckDB
 def measure(graph: Graph, workload: Workload, *, window: int, slide: int, limit: float) -> Measurement:
     """Slide after slide to the end of the graph or of the time limit, whichever comes first."""
     connection = open_database(graph, workload, slide)
-    asked = statement(workload)
+    query = statement(workload)
     slides = graph.ts // slide
     counts: dict[int, int] = {}
     took: list[float] = []
@@ -103,7 +103,7 @@ def measure(graph: Graph, workload: Workload, *, window: int, slide: int, limit:
     seconds = cpu_seconds = 0.0
     try:
         for last in range(int(slides[0]), int(slides[-1]) + 1):
-            row = connection.execute(asked, {"first": last - window // slide + 1, "last": last}).fetchone()
+            row = connection.execute(query, {"first": last - window // slide + 1, "last": last}).fetchone()
             now = time.perf_counter() - begin
             took.append(now - seconds)
             seconds, cpu_seconds = now, time.process_time() - begin_cpu
@@ -126,7 +126,7 @@ def answers_at(
 ) -> set[tuple[int, int]]:
     """The answers at the end of slide `last`, as pairs of vertices."""
     connection = open_database(graph, workload, slide)
-    asked = statement(workload, answers=True)
+    query = statement(workload, answers=True)
     with connection:
-        rows = connection.execute(asked, {"first": last - window // slide + 1, "last": last}).fetchall()
+        rows = connection.execute(query, {"first": last - window // slide + 1, "last": last}).fetchall()
     return {(int(src), int(trg)) for src, trg in rows}

@@ -2,7 +2,7 @@
 
 Pathway brings over a hundred packages, some of them in other versions than Meander's, so it may live in an
 environment of its own: this one, or `.venv-bench` in the project's folder, or the interpreter that
-`MEANDER_PATHWAY_PYTHON` names. As the data are preloaded, it hands out nothing before it has done everything, so the
+`MEANDER_PATHWAY_PYTHON` names. As the data are preloaded, it emits nothing before it has done everything, so the
 prefix that fits the limit is found by runs on growing ones; the last of them is the measurement.
 """
 
@@ -56,21 +56,21 @@ def measure(
         part = graph.prefix(size, slide)
         if best is not None and part.edges == best.edges:
             return best
-        found = run(part, workload, window=window, slide=slide, patience=2 * limit)
-        if found is None and best is not None and part.edges > GROWTH / 2 * best.edges:
+        measured = run(part, workload, window=window, slide=slide, patience=2 * limit)
+        if measured is None and best is not None and part.edges > GROWTH / 2 * best.edges:
             # Too far at once: the first edges alone say little of a graph that is still filling.
             size = int((best.edges * part.edges) ** 0.5)
             continue
-        if found is None:
+        if measured is None:
             return best
         if best is not None:
             # How the time grows with the prefix: dense graphs are worse than linear.
-            growth = np.log(max(found.seconds, 1e-3) / max(best.seconds, 1e-3)) / np.log(
-                found.edges / best.edges
+            growth = np.log(max(measured.seconds, 1e-3) / max(best.seconds, 1e-3)) / np.log(
+                measured.edges / best.edges
             )
             exponent = float(np.clip(growth, 1.0, 3.0))
-        best = found
-        factor = min(GROWTH, (limit / max(found.seconds, 1e-3)) ** (1 / exponent))
+        best = measured
+        factor = min(GROWTH, (limit / max(measured.seconds, 1e-3)) ** (1 / exponent))
         if part.edges == graph.edges or factor < WORTH_A_RUN:
             return best
         size = int(part.edges * factor)
@@ -105,7 +105,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="meander-bench-") as folder:
         source, target = Path(folder) / "input.npz", Path(folder) / "output.json"
         np.savez(source, plan=json.dumps(plan), **arrays)
-        # Loading takes it some 50 µs an edge, which is not measured.
+        # Loading takes it some 50 µs per edge, which is not measured.
         patience = patience + 30 + 3e-4 * graph.edges
         command = [python, "-P", str(PROGRAM), str(source), workload.query, str(target)]
         environment = os.environ | {

@@ -29,4 +29,4 @@ class Scan(Operator):
             return Ready(NO_PAIRS)
         begin = edges.ts // self.node.slide * self.node.slide
         exp = np.where(edges.op > 0, begin + self.node.window, edges.ts)
-        return Ready(self.predicate.select(edges._replace(exp=exp)))
+        return Ready(self.predicate.select(Batch(edges.key, edges.ts, exp, edges.op, edges.source)))

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from meander.dataflow.answers import PATH, SLOT, Answers, AnswerSchema
-from meander.dataflow.edges import Text, concat_texts, empty_text
+from meander.dataflow.answers import PATH, SLOT, Answers, AnswerSchema, ValueColumn
+from meander.dataflow.edges import Text, arrow_text, concat_texts, empty_text, integer_text
 from meander.kernels.jit import Array
-from meander.kernels.writing import MOST_DIGITS, MOST_ESCAPED, Columns, Records, write_records
+from meander.kernels.writing import MOST_DIGITS, MOST_ESCAPED, VERBATIM, Columns, Records, write_records
+from meander.syntax.values import ValueType
 
 OUTPUT_BYTES = 1 << 20
+NO_TIMES = np.empty(0, np.int64)
 
 
 def jsonl_blocks(answers: Answers) -> Iterator[memoryview]:
     """The records, one per line, in blocks of whole lines. A block is valid until the next one is requested."""
-    literals, bounds = _literals(answers.label, len(answers.vertices))
+    literals, bounds = _literals(answers.label, answers.schema)
     records = _records(answers, literals.size)
     out = np.empty(max(OUTPUT_BYTES, int(records.most.max(initial=0))), np.uint8)
     row = 0
@@ -33,11 +38,12 @@ def _records(answers: Answers, literal_bytes: int) -> Records:
     labels = _no_columns(1) if path is None else _columns(path.label.rows, (path.label,))
     offsets = np.zeros(answers.rows + 1, np.int64)
     given = np.zeros(answers.rows, np.bool_)
-    most = _most_bytes(vertices) + literal_bytes + 3 * MOST_DIGITS
+    values = _columns(answers.rows, tuple(map(_json_text, answers.properties)))
+    most = _most_bytes(vertices) + _most_bytes(values) + literal_bytes + 3 * MOST_DIGITS
     if path is not None:
         offsets = np.ascontiguousarray(path.offsets, np.int64)
         given = np.ascontiguousarray(path.given, np.bool_)
-        edges = np.concatenate([[0], np.cumsum(_most_bytes(ends) + _most_bytes(labels))])
+        edges = np.concatenate([[0], np.cumsum(_most_bytes(ends) + _most_bytes(labels) + MOST_DIGITS + 1)])
         most = most + edges[offsets[1:]] - edges[offsets[:-1]]
     return Records(
         most=most,
@@ -45,12 +51,31 @@ def _records(answers: Answers, literal_bytes: int) -> Records:
         ts=np.ascontiguousarray(answers.ts, np.int64),
         exp=np.ascontiguousarray(answers.exp, np.int64),
         op=np.ascontiguousarray(answers.op, np.int8),
+        values=values,
         has_paths=path is not None,
         given=given,
         offsets=offsets,
         ends=ends,
         labels=labels,
+        times=NO_TIMES if path is None or path.ts is None else np.ascontiguousarray(path.ts, np.int64),
     )
+
+
+def _json_text(column: ValueColumn) -> Text:
+    """The values as spans that the writing kernel knows: names, or JSON text."""
+    if isinstance(column.values, Text):
+        return column.values
+    if column.type in (ValueType.INT, ValueType.TIME):
+        return integer_text(column.values)
+    if column.type == ValueType.BOOL:
+        shown = pc.if_else(pa.array(column.values, pa.bool_()), "true", "false")
+    else:
+        shown = pa.array(column.values, pa.float64()).cast(pa.large_string())
+        if not np.isfinite(column.values).all():
+            # JSON has no infinity: a number that is too large for a double is read as one.
+            shown = pc.replace_substring(shown, "inf", "1e999")
+    text = arrow_text(shown.cast(pa.large_string()))
+    return text._replace(kind=np.full(text.rows, VERBATIM, np.int8))
 
 
 def _most_bytes(names: Columns) -> Array:
@@ -77,12 +102,12 @@ def _no_columns(count: int) -> Columns:
 
 
 @lru_cache(1024)
-def _literals(label: str, arity: int) -> tuple[Array, Array]:
+def _literals(label: str, schema: AnswerSchema) -> tuple[Array, Array]:
     """The text between the values of a record, in the order of the writing kernel, and where each literal begins."""
-    fields = AnswerSchema(arity).fields
-    template = "{" + ",".join(f'"{field.name}":{field.json(label, arity)}' for field in fields)
+    fields = replace(schema, paths=False).fields
+    template = "{" + ",".join(f'"{field.name}":{field.json(label, schema)}' for field in fields)
     *before_values, last = template.split(SLOT)
-    path_opening, path_closing = PATH.json(label, arity).split(SLOT)
+    path_opening, path_closing = PATH.json(label, schema).split(SLOT)
     endings = [
         f"{last}}}\n",
         f'{last},"{PATH.name}":{path_opening}',

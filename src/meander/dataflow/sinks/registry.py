@@ -48,8 +48,9 @@ SINKS = {
 }
 """By `-`, the ending of a file, the scheme of a URL with its colon, or the kind of a target that has neither."""
 
+_ENDINGS = [key for key in SINKS if key.startswith(".")]
 SINKS_HINT = (
-    "answers go to a .jsonl, .jsonl.gz or .parquet file, a folder, or - for standard output; "
+    f"answers go to a {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]} file, a folder, or - for standard output; "
     "with --runner spark also to kafka://host:port/topic or format:NAME?OPTION=VALUE"
 )
 REJECT_ENDINGS = (".jsonl", ".jsonl.gz")

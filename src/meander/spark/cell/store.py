@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from meander.dataflow.state import Array
 from meander.errors import StateError
 from meander.spark.checkpoint.notes import START_OVER
-
-Array = np.ndarray[Any, Any]
 
 ALIGN = 64
 PREFIX = 16

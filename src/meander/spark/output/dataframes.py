@@ -93,7 +93,7 @@ def parse_format(target: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     except ValueError:
         raise ArgumentError(f"{target}: an option has no value", hint=FORMAT_HINT) from None
     if not name:
-        raise ArgumentError(f"{target}: there is no name of a format", hint=FORMAT_HINT)
+        raise ArgumentError(f"{target}: the name of the format is missing", hint=FORMAT_HINT)
     return name, dict(pairs)
 
 
