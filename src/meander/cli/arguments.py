@@ -95,6 +95,66 @@ def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[
     return {name: paths[name] for name in needed}
 
 
+_STREAM_PREFIX = re.compile(r"\s*(\w+):(.*)", re.DOTALL)
+_COLUMN = re.compile(r'\s*(\w+)=("(?:[^"]|"")*"|[^,]*)(?:,|$)')
+
+
+def read_columns(given: Sequence[str], streams: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By stream the column of each field and property, from `NAME:FIELD=COLUMN,…` options.
+
+    With one stream `NAME:` may be omitted. A column with a comma in its name is written in quotes.
+    """
+    columns: dict[str, dict[str, str]] = {}
+    for option in given:
+        prefix = _STREAM_PREFIX.fullmatch(option)
+        name, rest = (prefix.group(1), prefix.group(2)) if prefix else ("", option)
+        name = _stream_of("--columns", option, name, streams, ":" + rest)
+        at = 0
+        while at < len(rest):
+            pair = _COLUMN.match(rest, at)
+            if pair is None or not pair.group(2):
+                raise ArgumentError(
+                    f"--columns {option} cannot be read from {rest[at:]!r} on",
+                    hint=f"write --columns {name}:src=account_from,trg=account_to,ts=time",
+                )
+            field, column = pair.groups()
+            if column.startswith('"') and column.endswith('"') and len(column) > 1:
+                column = column[1:-1].replace('""', '"')
+            if field in columns.get(name, {}):
+                raise ArgumentError(f"--columns gives {field} of the stream {name} twice")
+            columns.setdefault(name, {})[field] = column
+            at = pair.end()
+    return columns
+
+
+def read_labels(given: Sequence[str], streams: Sequence[str]) -> dict[str, str]:
+    """By stream the label of all of its rows, from `NAME=LABEL` options; with one stream `NAME=` may be omitted."""
+    labels: dict[str, str] = {}
+    for option in given:
+        name, equals, label = option.partition("=")
+        if not equals:
+            name, label = "", option
+        name = _stream_of("--label", option, name, streams, "=" + label)
+        if not label:
+            raise ArgumentError(f"--label {option} has no label", hint=f"write --label {name}=LABEL")
+        if name in labels:
+            raise ArgumentError(f"the label of the stream {name} is given twice")
+        labels[name] = label
+    return labels
+
+
+def _stream_of(option: str, given: str, name: str, streams: Sequence[str], rest: str) -> str:
+    """The stream that an option's value names before the `rest`; the only one if it names none."""
+    if not name and len(streams) != 1:
+        raise ArgumentError(
+            f"{option} {given} does not name its stream",
+            hint=f"the query has the streams {', '.join(streams)}: write {option} {streams[0]}{rest}",
+        )
+    if name and name not in streams:
+        raise ArgumentError(f"the query has no stream {name}", hint=f"its streams are {', '.join(streams)}")
+    return name or streams[0]
+
+
 def check_streams(paths: Mapping[str, str]) -> None:
     """Refuse a stream whose path does not exist."""
     for name, path in paths.items():

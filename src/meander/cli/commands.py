@@ -11,6 +11,8 @@ from meander.cli.arguments import (
     check_streams,
     is_same_file,
     keep_apart,
+    read_columns,
+    read_labels,
     read_query,
     read_streams,
 )
@@ -171,6 +173,18 @@ def run(
             "format:NAME?OPTION=VALUE&…",
         ),
     ],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="NAME:FIELD=COLUMN,…",
+            help="Read src, label, trg, ts, op or a property of a stream from the column of another name.",
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="NAME=LABEL", help="Give all rows of a stream one label."),
+    ] = None,
     runner: RunnerOption = "spark",
     checkpoint: Annotated[
         str | None,
@@ -276,7 +290,19 @@ def run(
     if rejects is not None and is_same_file(rejects, out):
         raise ArgumentError("--rejects and --out are one file", hint="name another file for the rejects")
     _warn(compiled, options)
-    request = Request(compiled, options, streams, out, rejects, checkpoint, metrics, follow, overwrite)
+    request = Request(
+        compiled,
+        options,
+        streams,
+        out,
+        rejects,
+        checkpoint,
+        metrics,
+        follow,
+        overwrite,
+        read_columns(columns or (), compiled.streams),
+        read_labels(label or (), compiled.streams),
+    )
     run_request(request, runner)
 
 

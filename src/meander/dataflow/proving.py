@@ -16,14 +16,18 @@ from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.dataflow.vertices import Vertices
 from meander.kernels.batch import SRC, TRG
-from meander.kernels.forest import STATES
+from meander.kernels.forest import STATES, Automaton
+from meander.kernels.interning import HEAD
+from meander.kernels.ordered_proofs import TIME, OrderedSearch, prove_ordered_records
 from meander.kernels.proofs import PathRows, Records, Search, prove_records
 from meander.kernels.standing import ProvedEdges
 from meander.kernels.status import EMITTED, FULL_OUTPUT, FULL_SCRATCH
 from meander.physical.plan import Proof
+from meander.syntax.query import PathOrder
 
 LEAST_QUEUE = 256
 LEAST_PATH_EDGES = 1024
+NO_TIME = -1  # of an edge on a path in no order, beside others that are in one
 
 
 class Proved(NamedTuple):
@@ -43,13 +47,15 @@ class Prover:
     ) -> None:
         self.graph = graph
         self.store = store
-        self.automata = []
+        self.automata: list[tuple[Automaton, PathOrder]] = []
+        self.is_timed = any(proof.path.order for proof in proofs)
         self.first_names = [0]
         names: list[str] = []
         # The empty path connects a vertex to itself only if no other expression does.
         for proof in sorted(proofs, key=lambda proof: 0 in proof.path.accepting):
             numbers = [relations[source] for source in proof.path.edges]
-            self.automata.append(automaton_arrays(proof.path, numbers, graph.relations))
+            automaton = automaton_arrays(proof.path, numbers, graph.relations)
+            self.automata.append((automaton, proof.path.order))
             names += proof.labels
             self.first_names.append(len(names))
         self.names = as_text(names)
@@ -57,26 +63,31 @@ class Prover:
         edges = store.first_capacity(LEAST_PATH_EDGES)
         self.edges, self.moves = np.empty(edges, np.int32), np.empty(edges, np.int32)
 
-    def prove(self, records: Batch, capacity: int) -> Proved:
-        """The paths of the records, in their order; all vertices are below `capacity`."""
+    def prove(self, records: Batch, vertices: Vertices) -> Proved:
+        """The paths of the records, in their order."""
         count = records.ts.size
         src, trg = np.ascontiguousarray(records.key[:, SRC]), np.ascontiguousarray(records.key[:, TRG])
         given = np.zeros(count, np.bool_)
         begins = np.zeros(count, np.int64)
         lengths = np.zeros(count, np.int64)
         used = 0
-        for automaton, first_name in zip(self.automata, self.first_names, strict=False):
+        for (automaton, order), first_name in zip(self.automata, self.first_names, strict=False):
             left = np.flatnonzero(~given & (records.op > 0))
             found, begin = np.zeros(left.size, np.bool_), np.zeros(left.size + 1, np.int64)
             cursor = np.array([0, used], np.int64)
-            nodes = capacity * int(automaton.settings[STATES])
+            nodes = vertices.capacity * int(automaton.settings[STATES])
             if nodes > self.search.seen.size:
                 self._reserve(nodes, self.search.vertex.size)
             targets = Records(*(column[left] for column in (src, trg, records.ts, records.exp)))
 
             def attempt() -> int:
-                out = PathRows(found, begin, self.edges, self.moves)  # noqa: B023 - called in this round only
-                return prove_records(self.graph.graph, automaton, self.search, targets, out, cursor)  # noqa: B023
+                # All that this refers to is that of its own round.
+                out = PathRows(found, begin, self.edges, self.moves)  # noqa: B023
+                search = self.graph.graph, automaton, self.search  # noqa: B023
+                if order is PathOrder.ANY:  # noqa: B023
+                    return prove_records(*search, targets, out, cursor)  # noqa: B023
+                ordered = self._ordered_search(order, vertices)  # noqa: B023
+                return prove_ordered_records(*search, ordered, targets, out, cursor)  # noqa: B023
 
             run_to_end(
                 self.store,
@@ -93,8 +104,17 @@ class Prover:
             self.moves[used : cursor[EMITTED]] += first_name
             used = int(cursor[EMITTED])
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        order = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Proved(offsets, self.edges[order], self.moves[order], given)
+        position = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Proved(offsets, self.edges[position], self.moves[position], given)
+
+    def _ordered_search(self, order: PathOrder, vertices: Vertices) -> OrderedSearch:
+        return OrderedSearch(
+            self.earliest,
+            self.arrival,
+            self.graph.value_columns().value,
+            vertices.names.span,
+            np.array([order is PathOrder.STRICTLY_ASCENDING], np.int64),
+        )
 
     def _double_paths(self) -> None:
         self.store.count_buffer("paths", 4 * self.edges.nbytes)
@@ -110,7 +130,16 @@ class Prover:
             self.names.take(proved.name),
             vertices.text(graph.trg[proved.row]),
             proved.given,
+            self._times(proved, vertices) if self.is_timed else None,
         )
+
+    def _times(self, proved: Proved, vertices: Vertices) -> Array:
+        """The own times of the edges of the paths."""
+        values = self.graph.value_columns()
+        times = np.full(proved.row.size, NO_TIME, np.int64)
+        timed = np.flatnonzero(values.width[self.graph.graph.relation[proved.row]] > 0)
+        times[timed] = vertices.names.span[values.value[proved.row[timed], TIME], HEAD]
+        return times
 
     def standing_edges(self, proved: Proved) -> ProvedEdges:
         """The edges of the paths, for `StandingRecords`.
@@ -123,7 +152,10 @@ class Prover:
 
     def _reserve(self, nodes: int, queue: int) -> None:
         """Make room for a search over `nodes` (vertex, state) pairs, with `queue` of them waiting."""
-        self.store.count_buffer("search", 8 * nodes + 20 * queue)
+        times = nodes + queue if self.is_timed else 0
+        self.store.count_buffer("search", 8 * nodes + 20 * queue + 8 * times)
+        self.earliest = np.zeros(nodes if self.is_timed else 0, np.int64)
+        self.arrival = np.zeros(queue if self.is_timed else 0, np.int64)
         waiting = np.empty((5, queue), np.int32)
         self.search = Search(
             seen=np.zeros(nodes, np.int64),

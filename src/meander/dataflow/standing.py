@@ -8,8 +8,10 @@ from meander.dataflow.batch import Batch, concat_batches, empty_batch, take_rows
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.state import Array, Store
 from meander.kernels.answers import AnswerTable
+from meander.kernels.graph import FIRST_VALUE
 from meander.kernels.standing import (
     EDGES,
+    NO_VALUE,
     RECORDS,
     UNKNOWN,
     ProvedEdges,
@@ -26,21 +28,20 @@ LEAST_RECORDS = 256
 LEAST_EDGES = 1024
 
 _RECORD_COLUMNS = {"exp": np.int64, "older": np.int32}
-_EDGE_COLUMNS = {"edge_relation": np.int16, "edge_src": np.int32, "edge_trg": np.int32}
 
 
 class StandingRecords:
     """The emitted records with their paths, for as long as a deletion can break the path."""
 
-    def __init__(self, graph: WindowGraph, store: Store) -> None:
+    def __init__(self, graph: WindowGraph, store: Store, width: int) -> None:
         self.graph = graph
         self.store = store
         records, edges = store.first_capacity(LEAST_RECORDS), store.first_capacity(LEAST_EDGES)
         for column, record in _RECORD_COLUMNS.items():
             store.array(f"standing.{column}", records, record)
-        store.array("standing.key", records, np.int32, width=2)
-        for column, edge in _EDGE_COLUMNS.items():
-            store.array(f"standing.{column}", edges, edge)
+        store.array("standing.key", records, np.int32, width=width)
+        store.array("standing.edge_relation", edges, np.int16)
+        store.array("standing.edge_key", edges, np.int32, width=FIRST_VALUE + 1)
         store.array("standing.begin", records + 1, np.int64)
         store.array("standing.slots", 2 * records, np.int32, -1)
         store.array("standing.counts", 2, np.int64)
@@ -57,9 +58,11 @@ class StandingRecords:
             return batch
         if self._unknown_records().size:
             touched[:] = True
-        out = empty_batch(int(self.standing.counts[RECORDS]))
+        out = self._output()
         return put_before(
-            out, find_broken(self.graph.graph, self.standing, batch, deletion, touched, out), batch
+            out,
+            find_broken(self.graph.graph, self.graph.values, self.standing, batch, deletion, touched, out),
+            batch,
         )
 
     def replace_paths(self, batch: Batch, time: int, answers: AnswerTable, vertices: int) -> Batch:
@@ -73,8 +76,10 @@ class StandingRecords:
         hidden = np.zeros(0, np.int64) if deleted else self._unknown_records()
         before = exp[hidden]
         exp[hidden] = 0
-        out = empty_batch(count)
-        replaced = find_replaced(self.graph.graph, self.standing, answers, time, touched, out)
+        out = self._output()
+        replaced = find_replaced(
+            self.graph.graph, self.graph.values, self.standing, answers, time, touched, out
+        )
         exp[hidden] = before
         return put_before(out, replaced, batch)
 
@@ -88,7 +93,7 @@ class StandingRecords:
     def add(self, batch: Batch, proved: ProvedEdges, upto: int) -> None:
         """Add the records that are emitted, with the rows of the graph that are their paths."""
         self._reserve(batch.ts.size, proved.row.size + int(proved.empty.sum()), upto)
-        add_records(self.graph.graph, self.standing, batch, proved)
+        add_records(self.graph.graph, self.graph.values, self.standing, batch, proved)
 
     def clear(self) -> None:
         """Drop all records."""
@@ -103,6 +108,10 @@ class StandingRecords:
         """An answer that was emitted at `time` and no longer holds needs another path to hold again."""
         break_paths(self.standing, answers, time)
 
+    def _output(self) -> Batch:
+        """Room for a retraction of each record."""
+        return empty_batch(int(self.standing.counts[RECORDS]), self.standing.key.shape[1])
+
     def _unknown_records(self) -> Array:
         """The records whose path is not known here."""
         count = int(self.standing.counts[RECORDS])
@@ -112,10 +121,9 @@ class StandingRecords:
         return unknown
 
     def mark(self, live: Array) -> None:
-        """Mark the vertices of the paths: another edge must not be mistaken for one that is gone."""
-        edges = int(self.standing.counts[EDGES])
-        live[self.standing.edge_src[:edges]] = True
-        live[self.standing.edge_trg[:edges]] = True
+        """Mark the vertices and times of the paths: another edge must not be mistaken for one that is gone."""
+        key = self.standing.edge_key[: int(self.standing.counts[EDGES])]
+        live[key[key != NO_VALUE]] = True
 
     def _reserve(self, records: int, edges: int, upto: int) -> None:
         """Make room: drop what has expired at `upto`, then double a table that is still half full."""
@@ -123,7 +131,7 @@ class StandingRecords:
         if self._fits(records, edges):
             return
         pack_records(self.standing, upto)
-        most_records, most_edges = self.standing.exp.size, self.standing.edge_src.size
+        most_records, most_edges = self.standing.exp.size, self.standing.edge_relation.size
         needed = max(int(counts[RECORDS]) + records, 2 * int(counts[RECORDS]))
         if needed > most_records:
             for column in _RECORD_COLUMNS:
@@ -133,8 +141,8 @@ class StandingRecords:
             self.store.array("standing.slots", 1 << (4 * needed - 1).bit_length(), np.int32, -1)
         needed = max(int(counts[EDGES]) + edges, 2 * int(counts[EDGES]))
         if needed > most_edges:
-            for column in _EDGE_COLUMNS:
-                self.store.grow(f"standing.{column}", 2 * needed)
+            self.store.grow("standing.edge_relation", 2 * needed)
+            self.store.grow("standing.edge_key", 2 * needed)
         self.bind()
         pack_records(self.standing, upto)
 
@@ -142,7 +150,7 @@ class StandingRecords:
         counts = self.standing.counts
         return bool(
             counts[RECORDS] + records <= self.standing.exp.size
-            and counts[EDGES] + edges <= self.standing.edge_src.size
+            and counts[EDGES] + edges <= self.standing.edge_relation.size
         )
 
 

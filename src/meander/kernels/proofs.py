@@ -15,7 +15,7 @@ from meander.kernels.jit import Array, kernel
 from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, NEXT_ROW
 
 # What `find_path` returns instead of a position in the queue.
-NO_PATH, NO_ROOM = -1, -2
+UNPROVED, NO_ROOM = -1, -2
 
 
 class Search(NamedTuple):
@@ -53,7 +53,7 @@ class PathRows(NamedTuple):
 def find_path(
     graph: Graph, automaton: Automaton, search: Search, src: int, trg: int, time: int, exp: int
 ) -> int:
-    """Search for a path that lasts until `exp`: the position in the queue where it ends, NO_PATH or NO_ROOM."""
+    """Search for a path that lasts until `exp`: the position in the queue where it ends, UNPROVED or NO_ROOM."""
     states = automaton.settings[STATES]
     relations = graph.linked_out.size
     number = search.number[0] + 1
@@ -90,7 +90,26 @@ def find_path(
                         tail += 1
                 row = graph.next_in[row] if inverse else graph.next_out[row]
         head += 1
-    return NO_PATH
+    return UNPROVED
+
+
+@kernel
+def write_path(search: Search, end: int, out: PathRows, cursor: Array) -> bool:
+    """Write the edges of the path that ends at a position in the queue; False if there is no room for them."""
+    length = 0
+    at = end
+    while search.before[at] >= 0:
+        length += 1
+        at = search.before[at]
+    if cursor[EMITTED] + length > out.row.size:
+        return False
+    at = end
+    for step in range(length):
+        out.row[cursor[EMITTED] + length - 1 - step] = search.row[at]
+        out.move[cursor[EMITTED] + length - 1 - step] = search.move[at]
+        at = search.before[at]
+    cursor[EMITTED] += length
+    return True
 
 
 @kernel
@@ -113,22 +132,10 @@ def prove_records(
         end = find_path(graph, automaton, search, src, trg, records.ts[i], records.exp[i])
         if end == NO_ROOM:
             return FULL_SCRATCH
-        if end < 0:
-            continue
-        length = 0
-        at = end
-        while search.before[at] >= 0:
-            length += 1
-            at = search.before[at]
-        if cursor[EMITTED] + length > out.row.size:
-            return FULL_OUTPUT
-        at = end
-        for step in range(length):
-            out.row[cursor[EMITTED] + length - 1 - step] = search.row[at]
-            out.move[cursor[EMITTED] + length - 1 - step] = search.move[at]
-            at = search.before[at]
-        cursor[EMITTED] += length
-        out.given[i] = True
+        if end >= 0:
+            if not write_path(search, end, out, cursor):
+                return FULL_OUTPUT
+            out.given[i] = True
     cursor[NEXT_ROW] = records.ts.size
     out.begin[records.ts.size] = cursor[EMITTED]
     return DONE

@@ -14,9 +14,18 @@ from typing import NamedTuple
 
 from meander.kernels.answers import AnswerTable, find_answer
 from meander.kernels.batch import SRC, TRG, Batch
-from meander.kernels.graph import UNDONE, Graph, expiry_at, expiry_before, find_row
+from meander.kernels.graph import (
+    FIRST_VALUE,
+    UNDONE,
+    Graph,
+    Values,
+    expiry_at,
+    expiry_before,
+    find_row,
+    find_wide_row,
+)
 from meander.kernels.hashing import find_key
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel
 
 # Positions in `Standing.counts`.
 RECORDS, EDGES = 0, 1
@@ -24,18 +33,20 @@ RECORDS, EDGES = 0, 1
 # In place of an edge's relation. No edge is found under any of these, so the path counts as broken.
 UNKNOWN = -1  # emitted by a worker whose state is lost
 BROKEN = -2  # retracted together with its answer, within the instant in which it was emitted
-EMPTY = -3  # a path without edges: its vertex stands for them, and it may break with an edge of that vertex
+# A path without edges: its vertex stands for them, and it may break with an edge of that vertex.
+EMPTY_PATH = -3
+
+NO_VALUE = -1  # of an edge in a relation without value columns
 
 
 class Standing(NamedTuple):
-    key: Array  # by record: source and target
+    key: Array  # by record: source, target, and the values of the answer
     exp: Array  # 0 for a retracted record
     older: Array  # the record before it of the same answer, or -1
     begin: Array  # by record, with one more for the end: its edges
     slots: Array  # the hash index over keys: the newest record
     edge_relation: Array
-    edge_src: Array
-    edge_trg: Array
+    edge_key: Array  # int32 by edge: source, target, and its value if the relation has values
     counts: Array
 
 
@@ -70,17 +81,28 @@ def link_record(standing: Standing, record: int) -> None:
 
 
 @kernel
-def add_edge(standing: Standing, relation: int, src: int, trg: int) -> None:
+def add_edge(standing: Standing, relation: int, src: int, trg: int, value: int) -> None:
     """Add an edge to the record that is being added. Needs room for one."""
     edge = standing.counts[EDGES]
     standing.edge_relation[edge] = relation
-    standing.edge_src[edge] = src
-    standing.edge_trg[edge] = trg
+    standing.edge_key[edge, SRC] = src
+    standing.edge_key[edge, TRG] = trg
+    standing.edge_key[edge, FIRST_VALUE] = value
     standing.counts[EDGES] = edge + 1
 
 
+@inner_kernel
+def value_of(graph: Graph, values: Values | None, row: int) -> int:
+    """The value of an edge: paths are over relations with one value column, the time, or with none."""
+    if values is not None and values.width[graph.relation[row]] > 0:
+        return int(values.value[row, 0])
+    return NO_VALUE
+
+
 @kernel
-def add_records(graph: Graph, standing: Standing, batch: Batch, proved: ProvedEdges) -> None:
+def add_records(
+    graph: Graph, values: Values | None, standing: Standing, batch: Batch, proved: ProvedEdges
+) -> None:
     """Add records in their order. Needs room for all of them, and for all edges of their paths."""
     for i in range(batch.ts.size):
         if batch.op[i] < 0:
@@ -88,13 +110,19 @@ def add_records(graph: Graph, standing: Standing, batch: Batch, proved: ProvedEd
             continue
         for j in range(proved.begin[i], proved.begin[i + 1]):
             row = proved.row[j]
-            add_edge(standing, graph.relation[row], graph.src[row], graph.trg[row])
+            add_edge(
+                standing,
+                graph.relation[row],
+                graph.src[row],
+                graph.trg[row],
+                value_of(graph, values, row),
+            )
         if proved.empty[i]:
-            add_edge(standing, EMPTY, batch.key[i, SRC], batch.key[i, TRG])
+            add_edge(standing, EMPTY_PATH, batch.key[i, SRC], batch.key[i, TRG], NO_VALUE)
         record = standing.counts[RECORDS]
         standing.counts[RECORDS] = record + 1
-        standing.key[record, SRC] = batch.key[i, SRC]
-        standing.key[record, TRG] = batch.key[i, TRG]
+        for column in range(standing.key.shape[1]):
+            standing.key[record, column] = batch.key[i, column]
         standing.exp[record] = batch.exp[i]
         standing.begin[record + 1] = standing.counts[EDGES]
         link_record(standing, record)
@@ -113,24 +141,43 @@ def touch_ends(graph: Graph, time: int, touched: Array) -> int:
     return count
 
 
+@inner_kernel
+def row_of(graph: Graph, values: Values | None, standing: Standing, edge: int) -> int:
+    """The row of an edge of a path, or -1."""
+    relation, key = standing.edge_relation[edge], standing.edge_key[edge]
+    if values is not None and relation >= 0:
+        return find_wide_row(graph, values, relation, key)
+    return find_row(graph, relation, key[SRC], key[TRG])
+
+
 @kernel
-def is_broken(graph: Graph, standing: Standing, record: int, edge: int, time: int) -> bool:
+def is_broken(
+    graph: Graph, values: Values | None, standing: Standing, record: int, edge: int, time: int
+) -> bool:
     """Whether an edge of a record's path, as of `time`, ends before the record does."""
-    row = find_row(graph, standing.edge_relation[edge], standing.edge_src[edge], standing.edge_trg[edge])
+    row = row_of(graph, values, standing, edge)
     return row < 0 or expiry_at(graph, row, time) < standing.exp[record]
 
 
 @kernel
 def emit_retraction(out: Batch, row: int, key: Array, time: int, exp: int) -> None:
-    out.key[row, SRC] = key[SRC]
-    out.key[row, TRG] = key[TRG]
+    for column in range(key.size):
+        out.key[row, column] = key[column]
     out.ts[row] = time
     out.exp[row] = exp
     out.op[row] = -1
 
 
 @kernel
-def find_broken(graph: Graph, standing: Standing, batch: Batch, time: int, touched: Array, out: Batch) -> int:
+def find_broken(
+    graph: Graph,
+    values: Values | None,
+    standing: Standing,
+    batch: Batch,
+    time: int,
+    touched: Array,
+    out: Batch,
+) -> int:
     """Emit the answers whose path breaks at `time`, with the expiry they have; how many.
 
     Answers that the batch itself retracts are left out. Needs room in `out` for as many rows as there are records.
@@ -143,9 +190,9 @@ def find_broken(graph: Graph, standing: Standing, batch: Batch, time: int, touch
         if standing.exp[record] <= time:
             continue
         for edge in range(standing.begin[record], standing.begin[record + 1]):
-            if not touched[standing.edge_src[edge]]:
+            if not touched[standing.edge_key[edge, SRC]]:
                 continue
-            if is_broken(graph, standing, record, edge, time):
+            if is_broken(graph, values, standing, record, edge, time):
                 key = standing.key[record]
                 emit_retraction(out, count, key, time, retract_records(standing, key))
                 count += 1
@@ -155,7 +202,13 @@ def find_broken(graph: Graph, standing: Standing, batch: Batch, time: int, touch
 
 @kernel
 def find_replaced(
-    graph: Graph, standing: Standing, answers: AnswerTable, time: int, touched: Array, out: Batch
+    graph: Graph,
+    values: Values | None,
+    standing: Standing,
+    answers: AnswerTable,
+    time: int,
+    touched: Array,
+    out: Batch,
 ) -> int:
     """Retract and emit the answers that hold at `time`, but not by their recorded path; how many.
 
@@ -167,11 +220,11 @@ def find_replaced(
         if standing.exp[record] <= time:
             continue
         for edge in range(standing.begin[record], standing.begin[record + 1]):
-            if standing.edge_relation[edge] == EMPTY:
-                if not touched[standing.edge_src[edge]]:
+            if standing.edge_relation[edge] == EMPTY_PATH:
+                if not touched[standing.edge_key[edge, SRC]]:
                     continue
                 standing.edge_relation[edge] = BROKEN
-            if not is_broken(graph, standing, record, edge, time):
+            if not is_broken(graph, values, standing, record, edge, time):
                 continue
             key = standing.key[record]
             entry = answers.slots[find_answer(answers, key)]
@@ -204,11 +257,10 @@ def pack_records(standing: Standing, horizon: int) -> None:
             continue
         for edge in range(standing.begin[record], standing.begin[record + 1]):
             standing.edge_relation[edges] = standing.edge_relation[edge]
-            standing.edge_src[edges] = standing.edge_src[edge]
-            standing.edge_trg[edges] = standing.edge_trg[edge]
+            standing.edge_key[edges] = standing.edge_key[edge]
             edges += 1
-        standing.key[kept, SRC] = standing.key[record, SRC]
-        standing.key[kept, TRG] = standing.key[record, TRG]
+        for column in range(standing.key.shape[1]):
+            standing.key[kept, column] = standing.key[record, column]
         standing.exp[kept] = standing.exp[record]
         standing.begin[kept + 1] = edges
         kept += 1

@@ -45,4 +45,4 @@ ORDERED_PATH_OPERATORS = {
         "rows of roots, extended by edges in order of time",
     ),
 }
-"""The algorithms of time-respecting paths: a path atom with an order has one of these, whatever is chosen for others."""
+"""The algorithms of time-respecting paths: the choice of `PATH_OPERATORS` is for paths in any order."""

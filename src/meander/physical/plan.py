@@ -54,9 +54,10 @@ class ScanOp:
 
 @dataclass(frozen=True, slots=True)
 class ReceiveOp:
-    """RECEIVE: the tuples that another stage has derived, each with its interval."""
+    """RECEIVE: the tuples that another stage has derived, each with its interval; `values` as for `ScanOp`."""
 
     source: StreamRef
+    values: tuple[Property, ...] = ()
 
     @property
     def stream(self) -> str:
@@ -256,7 +257,9 @@ class _Builder:
     def _build(self, plan: Plan) -> int:
         match plan:
             case Receive():
-                return self.add(ReceiveOp(stream_of(plan)), f"RECEIVE {plan.stream}: {plan.label}", plan)
+                return self.add(
+                    ReceiveOp(stream_of(plan), plan.values), f"RECEIVE {plan.stream}: {plan.label}", plan
+                )
             case WScan(labels=labels) if len(labels) <= 1:
                 operator = ScanOp(
                     stream_of(plan),
@@ -368,7 +371,7 @@ def output_arity(operators: Sequence[Operator], number: int) -> int:
     """How many key columns the tuples of an operator have."""
     operator = operators[number]
     match operator:
-        case ScanOp():
+        case ScanOp() | ReceiveOp():
             return 2 + len(operator.values)
         case FilterOp():
             return output_arity(operators, operator.inputs[0])
@@ -376,7 +379,7 @@ def output_arity(operators: Sequence[Operator], number: int) -> int:
             return operator.arity
         case PatternOp():
             return len(operator.output)
-        case ReceiveOp() | PathOp():
+        case PathOp():
             return 2
 
 

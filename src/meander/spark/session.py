@@ -27,6 +27,7 @@ from meander.errors import ArgumentError
 from meander.explain import explain
 from meander.options import RunOptions
 from meander.physical.stages import StagedPlan
+from meander.physical.streams import PLAIN
 from meander.spark.checkpoint.locks import lock_for_process
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import Kind
@@ -112,12 +113,18 @@ class Session:
         return {name: query.compiled.regular for name, query in self.queries.items()}
 
     def stream(
-        self, name: str, source: DataFrame | str | PathLike[str], *, columns: Mapping[str, str] | None = None
+        self,
+        name: str,
+        source: DataFrame | str | PathLike[str],
+        *,
+        columns: Mapping[str, str] | None = None,
+        label: str | None = None,
     ) -> None:
-        """Name a stream: a DataFrame with the columns src, label, trg, ts and perhaps op, or a path.
+        """Name a stream: a DataFrame with the columns src, label, trg, ts, perhaps op, and properties; or a path.
 
-        `columns` maps these to the DataFrame's own names; `ts` is an integer in the session's unit or a
-        timestamp. A path is a file or folder, or `kafka://host:port/topic`.
+        `columns` maps fields and properties to the names of the columns that hold them, and with a `label` all rows
+        have that label. `ts` is an integer in the session's unit or a timestamp. A path is a file or folder, or
+        `kafka://host:port/topic`.
         """
         if not NAME.fullmatch(name):
             raise ArgumentError(f"invalid stream name: {name!r}", hint=NAME_HINT)
@@ -125,7 +132,7 @@ class Session:
             location = fspath(source)
             if not needs_spark(location):
                 local_path(location, "stream")
-            self.sources[name] = StreamSource(location)
+            self.sources[name] = StreamSource(location, columns=dict(columns or {}), label=label)
         else:
             refuse_connect(source)
             if not isinstance(source, DataFrame):
@@ -133,7 +140,7 @@ class Session:
                     f"the stream {name} is {source!r}",
                     hint="give a DataFrame, a path, or kafka://host:port/topic",
                 )
-            self.sources[name] = StreamSource(frame=source, columns=dict(columns or {}))
+            self.sources[name] = StreamSource(frame=source, columns=dict(columns or {}), label=label)
 
     def query(self, text: str, name: str | None = None, *, plan: int | None = None) -> Query:
         """Register a query in Datalog or G-CORE. It can read earlier queries as views, by their names."""
@@ -211,7 +218,7 @@ class Session:
         )
         staged = self._staged(request.queries, request.options)
         targets = [target for target in request.sinks.values() if target is not None]
-        self._check_locations(staged.streams, targets, follow)
+        self._check_locations(staged, targets, follow)
         self._sinks += targets
         folder = checkpoint_folder(checkpoint)
         for earlier in self.runs:
@@ -246,10 +253,12 @@ class Session:
             )
         return staged
 
-    def _check_locations(self, streams: Sequence[str], sinks: Sequence[Any], follow: bool) -> None:
+    def _check_locations(self, staged: StagedPlan, sinks: Sequence[Any], follow: bool) -> None:
         """Refuse what cannot be read or reached, before Spark starts and before any output is opened."""
-        for name in streams:
-            self.sources[name].check(follow=follow)
+        schemas = staged.schemas
+        for name in staged.streams:
+            source = self.sources[name]
+            source.check(source.layout(name, schemas.get(name, PLAIN), self.time_unit), follow=follow)
         for target in sinks:
             sink_class(target).check(target)
 
@@ -268,7 +277,7 @@ class Session:
         schema = AnswerSchema.of(wanted, paths=options.paths)
         schema = replace(schema, vertex=vertex_type(query, self.sources))
         formats = {query.name: frame_encoding(schema)}
-        self._check_locations(staged.streams, (), True)
+        self._check_locations(staged, (), True)
         own = checkpoint_folder(folder)
         if folder is not None:
             lock_for_process(own.resolve())

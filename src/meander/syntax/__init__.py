@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from meander.errors import ArgumentError
 from meander.syntax.datalog import parse_datalog
 from meander.syntax.durations import UNITS
-from meander.syntax.gcore import parse_gcore
 from meander.syntax.parsing import blank_out, check_characters
 from meander.syntax.printing import to_datalog
 from meander.syntax.query import RegularQuery
@@ -20,7 +19,17 @@ from meander.syntax.types import KnownTypes
 
 __all__ = ["guess_language", "parse", "to_datalog"]
 
-_PARSERS = {"datalog": parse_datalog, "gcore": parse_gcore}
+
+def _parse_gcore(
+    text: str, *, unit: str, views: Mapping[str, RegularQuery] | None, types: KnownTypes | None
+) -> RegularQuery:
+    # Queries in Datalog do not wait for this import.
+    from meander.syntax.gcore import parse_gcore
+
+    return parse_gcore(text, unit=unit, views=views, types=types)
+
+
+_PARSERS = {"datalog": parse_datalog, "gcore": _parse_gcore}
 
 
 def parse(

@@ -1,4 +1,4 @@
-"""PATH over time-respecting paths (`kernels.ascending`): no edge is older than the one before it, or each is newer."""
+"""PATH over time-respecting paths (`kernels.ascending`): edges in order of time, ties included or not."""
 
 from __future__ import annotations
 
@@ -95,6 +95,8 @@ class PathAscending(Operator):
         """The pairs whose largest expiry the changes of the inputs change."""
         self._reserve(batch)
         self.cursor[EMITTED] = 0
+        if (batch.op < 0).any():
+            batch = retractions_first(batch, self._own_times(batch))
         for part in parts_by_op(batch):
             if part.op[0] > 0:
                 self._insert(part)
@@ -140,7 +142,8 @@ class PathAscending(Operator):
         return [column[rows] for column in (log.src, log.trg, log.time, log.exp, log.source)]
 
     def _steps(self, columns: Sequence[Array], roots: Array, again: int) -> Steps:
-        return Steps(*columns, roots, np.array([self.strict, again, self.two_way], np.int64))
+        settings = np.array([self.strict, again, self.two_way], np.int64)
+        return Steps(*[*columns, roots, settings])
 
     def _walk(self, steps: Steps, automaton: Automaton, table: RowTable, instants: InstantTable) -> None:
         """Take steps to the rows of a table, and emit what they extend."""
@@ -199,9 +202,13 @@ class PathAscending(Operator):
         clear_rows(tables.table.rows, buckets)
         clear_repair(repair)
 
+    def _own_times(self, batch: Batch) -> Array:
+        times: Array = self.vertices.names.span[batch.key[:, OWN_TIME], HEAD]
+        return times
+
     def _retractions(self, batch: Batch) -> Retractions:
         """Each arrival once, with the least expiry that is left to it."""
-        time = self.vertices.names.span[batch.key[:, OWN_TIME], HEAD]
+        time = self._own_times(batch)
         exp = np.maximum(batch.exp, batch.ts)
         columns = (batch.key[:, SRC], batch.key[:, TRG], batch.source, time)
         order = np.lexsort((exp, *columns))
@@ -209,12 +216,12 @@ class PathAscending(Operator):
         first = np.ones(order.size, np.bool_)
         if order.size > 1:
             first[1:] = np.any([column[1:] != column[:-1] for column in sorted_columns], axis=0)
-        return Retractions(*(column[first] for column in sorted_columns), exp[order][first])
+        return Retractions(*(column[first] for column in (*sorted_columns, exp[order])))
 
     def _find_used(self, now: int) -> None:
         """Find what the roots reach, and over which arrivals."""
         assert self.repairs is not None
-        tables, strict = self.repairs, np.bool_(self.strict)
+        tables, strict = self.repairs, self.strict
         cursor = np.zeros(2, np.int64)
         run_to_end(
             self.store,
@@ -231,9 +238,7 @@ class PathAscending(Operator):
         run_to_end(
             self.store,
             self.cursor,
-            lambda: emit_losses(
-                self.automaton, old, new, tables.repair, self.out.batch, self.cursor, now
-            ),
+            lambda: emit_losses(self.automaton, old, new, tables.repair, self.out.batch, self.cursor, now),
             {FULL_OUTPUT: self.out.grow},
         )
 
@@ -256,6 +261,23 @@ class PathAscending(Operator):
         out.ts[:], out.exp[:] = now, after[changed]
         out.op[:] = np.sign(after - before)[changed]
         self.cursor[EMITTED] += count
+
+
+def retractions_first(batch: Batch, own_time: Array) -> Batch:
+    """The batch with the retractions of each instant first, but for those of edges that it inserts before.
+
+    So no answer is extended over an edge that the same instant retracts.
+    """
+    lost = batch.op < 0
+    late = np.zeros(lost.size, np.bool_)
+    new = lost & (own_time == batch.ts)
+    if new.any():
+        keys = np.column_stack([batch.source, batch.key[:, SRC], batch.key[:, TRG], batch.ts])
+        groups = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+        first = np.full(lost.size, lost.size)
+        np.minimum.at(first, groups[~lost], np.flatnonzero(~lost))
+        late = new & (first[groups] < np.arange(lost.size))
+    return take_rows(batch, np.lexsort((~lost | late, batch.ts)))
 
 
 def parts_by_op(batch: Batch) -> Iterator[Batch]:

@@ -7,9 +7,9 @@ applied at once: so it is for nearly all edges. The other candidates are queued 
 applied in order of largest expiry (Dijkstra's search over the (max, min) semiring): each root settles once at each
 bucket, and under `ascending` every candidate that is applied queues those of the edges that continue from it.
 
-An instant may come in parts. Under `ascending` the edges of its earlier parts come again with the next one, only to be
-continued by. Under `strictly ascending` the rows that it has changed are logged, and put back while candidates are
-sought for the next part.
+An instant may come in parts. Under `ascending` the edges of its earlier parts come again with the next one, for its
+new edges to be continued by. Under `strictly ascending` the rows that it has changed are logged, and put back while
+candidates are sought for the next part.
 
 Rows only grow, and only what grows is emitted. So an instant in which room runs out starts over, until its
 candidates are queued; then it resumes with the next of these.
@@ -17,7 +17,7 @@ candidates are queued; then it resumes with the next of these.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -152,9 +152,7 @@ def apply_candidate(
         return FULL_OUTPUT
     if not set_expiry(state.rows, vertex * automaton.settings[STATES] + at, root, exp, time):
         return FULL_TABLE
-    if accepting and (
-        automaton.finals.size == 1 or answer_expiry(state, automaton, root, vertex, at) < exp
-    ):
+    if accepting and (automaton.finals.size == 1 or answer_expiry(state, automaton, root, vertex, at) < exp):
         emit(out, cursor, root, vertex, time, exp, 1)
     return DONE
 
@@ -189,10 +187,23 @@ def count_continuing(automaton: Automaton, instant: Instant, steps: Steps, verte
     return count
 
 
+@kernel
+def is_continued(automaton: Automaton, instant: Instant, steps: Steps, vertex: int, at: int) -> bool:
+    """Whether some edge of the instant continues from (vertex, state)."""
+    for move in range(automaton.out_begin[at], automaton.out_begin[at + 1]):
+        inverse = automaton.out_inverse[move]
+        step = instant.first_in[vertex] if inverse else instant.first_out[vertex]
+        while step >= 0:
+            if steps.source[step] == automaton.out_relation[move]:
+                return True
+            step = instant.next_in[step] if inverse else instant.next_out[step]
+    return False
+
+
 @inner_kernel
 def queue_candidate(instant: Instant, bucket: int, root: int, exp: int) -> None:
     """Needs room for one."""
-    node = np.int64(bucket) << ROOT_BITS | np.int64(root)
+    node: Any = np.int64(bucket) << ROOT_BITS | np.int64(root)
     instant.counts[QUEUED] = push_heap(instant.key, instant.node, instant.counts[QUEUED], -exp, node)
 
 
@@ -222,7 +233,7 @@ def follow_step(
     if first == size:
         return DONE
     at_once = instant.counts[ALONE] != 0 or (
-        instant.counts[HOLDS] == 0 and count_continuing(automaton, instant, steps, head, to) == 0
+        instant.counts[HOLDS] == 0 and not is_continued(automaton, instant, steps, head, to)
     )
     logs = instant.counts[LOGS] != 0
     for offset in range(first, size):

@@ -1,16 +1,15 @@
 """Retractions: the roots that may have used a lost arrival are derived again.
 
-Whoever used the arrival stands in the row of its head. What those roots reach, and the arrivals that they can have
-used, follow from one search by earliest arrival over the log (as for earliest-arrival paths in Wu et al., "Path
-Problems in Temporal Graphs", VLDB 2014), made before the arrival is shortened. These arrivals are then taken again, in
-order of time and for these roots alone, into rows of their own (`instants.walk_steps`), and what differs is emitted.
+Whoever used the arrival stands in the row of its tail and in that of its head. What those roots reach, and the
+arrivals that they can have used, follow from one search by earliest arrival over the log (as in Wu et al., "Path
+Problems in Temporal Graphs", VLDB 2014), made before the arrival is shortened. These arrivals are then taken again,
+in order of time and for these roots alone, into rows of their own (`instants.walk_steps`), and what differs is
+emitted.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-import numpy as np
 
 from meander.kernels.ascending.arrivals import Arrivals
 from meander.kernels.ascending.instants import (
@@ -22,11 +21,11 @@ from meander.kernels.ascending.instants import (
     emit,
     log_change,
 )
-from meander.kernels.ascending.rows import BEGIN, FREE, WIDTH, Rows, expiry_of
+from meander.kernels.ascending.rows import BEGIN, FREE, WIDTH, Rows, expiry_of, find_slot
 from meander.kernels.batch import Batch
 from meander.kernels.forest import EMPTY, STATES, Automaton
 from meander.kernels.heap import pop_heap, push_heap
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel
 from meander.kernels.status import DONE, EMITTED, FOREVER, FULL_OUTPUT, FULL_SCRATCH, NEXT_ROW
 
 # Positions in `Repair.counts`: roots to derive again, buckets that they reach, queued buckets, lost arrivals.
@@ -58,17 +57,23 @@ class Retractions(NamedTuple):
 
 
 @kernel
-def mark_roots(rows: Rows, bucket: int, repair: Repair, now: int) -> None:
-    """Mark the roots in a row."""
+def mark_root(repair: Repair, root: int) -> None:
+    if not repair.marked[root]:
+        repair.marked[root] = True
+        repair.root[repair.counts[ROOTS]] = root
+        repair.counts[ROOTS] += 1
+
+
+@kernel
+def mark_roots(rows: Rows, bucket: int, target: int, repair: Repair, now: int) -> None:
+    """Mark the roots that are both in the row of an edge's tail and in that of its head."""
     begin, width = rows.header[bucket, BEGIN], rows.header[bucket, WIDTH]
     if width == 0:
         return
     for slot in range(begin, begin + (1 << width)):
         root = rows.root[slot]
-        if root != FREE and rows.exp[slot] > now and not repair.marked[root]:
-            repair.marked[root] = True
-            repair.root[repair.counts[ROOTS]] = root
-            repair.counts[ROOTS] += 1
+        if root != FREE and rows.exp[slot] > now and expiry_of(rows, target, root) > now:
+            mark_root(repair, root)
 
 
 @kernel
@@ -96,8 +101,13 @@ def find_lost(
         if not found:
             continue
         for move in range(automaton.relation_begin[source], automaton.relation_begin[source + 1]):
-            head = src if automaton.relation_inverse[move] else trg
-            mark_roots(rows, head * states + automaton.relation_to[move], repair, now)
+            inverse = automaton.relation_inverse[move]
+            tail = trg if inverse else src
+            target = (src if inverse else trg) * states + automaton.relation_to[move]
+            at = automaton.relation_from[move]
+            mark_roots(rows, tail * states + at, target, repair, now)
+            if at == 0 and expiry_of(rows, target, tail) > now:
+                mark_root(repair, tail)
 
 
 @kernel
@@ -111,9 +121,7 @@ def reach_bucket(repair: Repair, bucket: int, time: int) -> bool:
         repair.bucket[repair.counts[BUCKETS]] = bucket
         repair.counts[BUCKETS] += 1
     repair.earliest[bucket] = time
-    repair.counts[QUEUED] = push_heap(
-        repair.key, repair.node, repair.counts[QUEUED], np.int64(time), np.int32(bucket)
-    )
+    repair.counts[QUEUED] = push_heap(repair.key, repair.node, repair.counts[QUEUED], time, bucket)
     return True
 
 
@@ -139,9 +147,7 @@ def find_used(log: Arrivals, automaton: Automaton, repair: Repair, strict: bool,
                     if log.source[row] == automaton.out_relation[move] and log.exp[row] > now:
                         head = log.src[row] if inverse else log.trg[row]
                         repair.used[row] = True
-                        if not reach_bucket(
-                            repair, head * states + automaton.out_to[move], log.time[row]
-                        ):
+                        if not reach_bucket(repair, head * states + automaton.out_to[move], log.time[row]):
                             return FULL_SCRATCH
                     row = log.next_in[row] if inverse else log.next_out[row]
         # What was queued meanwhile is not earlier: the first is the same.
@@ -164,6 +170,25 @@ def emit_change(out: Batch, cursor: Array, src: int, trg: int, now: int, change:
         emit(out, cursor, src, trg, now, after, 1 if after > before else -1)
 
 
+@inner_kernel
+def candidates_in(rows: Rows, bucket: int, repair: Repair) -> int:
+    """How many candidates `candidate_slot` has for the roots that are in a row: its slots or all roots, whichever are
+    fewer."""
+    width = rows.header[bucket, WIDTH]
+    return min(1 << width, repair.counts[ROOTS]) if width > 0 else 0
+
+
+@inner_kernel
+def candidate_slot(rows: Rows, bucket: int, repair: Repair, i: int) -> int:
+    """The slot of a marked root in a row, or -1."""
+    begin, width = rows.header[bucket, BEGIN], rows.header[bucket, WIDTH]
+    if (1 << width) <= repair.counts[ROOTS]:
+        root = rows.root[begin + i]
+        return begin + i if root != FREE and repair.marked[root] else -1
+    slot = find_slot(rows, bucket, repair.root[i])
+    return slot if rows.root[slot] != FREE else -1
+
+
 @kernel
 def emit_losses(
     automaton: Automaton, old: State, new: State, repair: Repair, out: Batch, cursor: Array, now: int
@@ -178,20 +203,21 @@ def emit_losses(
     while cursor[NEXT_ROW] < repair.counts[BUCKETS]:
         bucket = repair.bucket[cursor[NEXT_ROW]]
         vertex, at = bucket // states, bucket % states
-        begin, width = rows.header[bucket, BEGIN], rows.header[bucket, WIDTH]
-        if width > 0 and automaton.accepting[at] != 0:
-            if cursor[EMITTED] + (1 << width) > out.ts.size:
+        if automaton.accepting[at] != 0:
+            candidates = candidates_in(rows, bucket, repair)
+            if cursor[EMITTED] + candidates > out.ts.size:
                 return FULL_OUTPUT
-            for slot in range(begin, begin + (1 << width)):
-                root = rows.root[slot]
-                if root == FREE or rows.exp[slot] <= now or not repair.marked[root]:
+            for i in range(candidates):
+                slot = candidate_slot(rows, bucket, repair, i)
+                if slot < 0 or rows.exp[slot] <= now:
                     continue
+                root = rows.root[slot]
                 if nullable and root == vertex:
                     continue
                 # An answer by several accepting states is emitted with the first of them.
                 first = True
-                for i in range(automaton.finals.size):
-                    other = automaton.finals[i]
+                for j in range(automaton.finals.size):
+                    other = automaton.finals[j]
                     if other == at:
                         break
                     if expiry_of(rows, vertex * states + other, root) > now:
@@ -243,12 +269,10 @@ def take_over(old: Rows, new: Rows, repair: Repair) -> None:
     """Set the rows of the roots to what was derived again: nothing lasts longer than it did."""
     for i in range(repair.counts[BUCKETS]):
         bucket = repair.bucket[i]
-        begin, width = old.header[bucket, BEGIN], old.header[bucket, WIDTH]
-        if width > 0:
-            for slot in range(begin, begin + (1 << width)):
-                root = old.root[slot]
-                if root != FREE and repair.marked[root]:
-                    old.exp[slot] = expiry_of(new, bucket, root)
+        for j in range(candidates_in(old, bucket, repair)):
+            slot = candidate_slot(old, bucket, repair, j)
+            if slot >= 0:
+                old.exp[slot] = expiry_of(new, bucket, old.root[slot])
 
 
 @kernel

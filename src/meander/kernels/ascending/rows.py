@@ -35,11 +35,9 @@ def find_slot(rows: Rows, bucket: int, root: int) -> int:
     """The slot of a root in a row that has a block, or the free slot where it belongs."""
     begin, width = rows.header[bucket, BEGIN], rows.header[bucket, WIDTH]
     offset = ((np.int64(root) * 2_654_435_769) & 0xFFFFFFFF) >> (32 - width)
-    while True:
-        held = rows.root[begin + offset]
-        if held == root or held == FREE:
-            return begin + offset
+    while rows.root[begin + offset] != root and rows.root[begin + offset] != FREE:
         offset = (offset + 1) & ((1 << width) - 1)
+    return begin + offset
 
 
 @inner_kernel
@@ -89,7 +87,7 @@ def take_block(rows: Rows, width: int) -> int:
 
 @kernel
 def move_row(rows: Rows, bucket: int, time: int) -> bool:
-    """Move a row, without what is expired at `time`, to a block with room for another root; False if there is none."""
+    """Move a row, without what is expired at `time`, to a block with room for one more; False if there is none."""
     width = width_for(count_valid(rows, bucket, time) + 1)
     begin = take_block(rows, width)
     if begin < 0:

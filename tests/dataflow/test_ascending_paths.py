@@ -1,0 +1,246 @@
+"""Time-respecting paths in a dataflow: answers in both modes, and the path that proves each record."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ascending_twin import EXPRESSIONS, Expression, Valid, naive_answers
+from meander.algebra.nodes import Condition
+from meander.dataflow import operators
+from meander.dataflow.answers import as_dicts
+from meander.dataflow.batch import Batch, empty_batch
+from meander.dataflow.dataflow import Dataflow
+from meander.dataflow.edges import INFINITY, Edges, as_text, integer_text
+from meander.dataflow.operator import Operator, Ready
+from meander.dataflow.state import FIRST_CAPACITY
+from meander.physical.plan import Links, PathOp, PhysicalPlan, Proof, Result, ScanOp
+from meander.physical.streams import StreamRef
+from meander.syntax.query import PathOrder
+from meander.syntax.values import Property, ValueType
+
+EXAMPLES = int(os.environ.get("MEANDER_KERNEL_EXAMPLES", "150"))
+VERTICES = 4
+WINDOW, SLIDE = 7, 2
+TIME = Property("ts", ValueType.TIME)
+
+
+class Event(NamedTuple):
+    src: int
+    label: str
+    trg: int
+    ts: int
+    op: int
+
+
+class LoggedScan(Operator):
+    """A scan of edges with their own times, whose deletions retract every arrival of an edge."""
+
+    def __init__(self, node: ScanOp, context: Any) -> None:
+        self.inputs, self.store, self.vertices = (node.stream,), context.store, context.vertices
+        self.node, self.label = node, context.labels[node.stream].index(node.label)
+        self.arrivals: dict[tuple[int, int], set[int]] = defaultdict(set)
+
+    def start(self, inputs: Sequence[Batch], upto: int) -> Ready:
+        (edges,) = inputs
+        rows: list[tuple[int, ...]] = []
+        for i in np.flatnonzero(edges.source == self.label).tolist():
+            src, trg, ts = int(edges.key[i, 0]), int(edges.key[i, 1]), int(edges.ts[i])
+            if edges.op[i] > 0:
+                self.arrivals[src, trg].add(ts)
+                rows.append((src, trg, ts, ts, ts // SLIDE * SLIDE + WINDOW, 1))
+            else:
+                rows += [(src, trg, time, ts, ts, -1) for time in sorted(self.arrivals.pop((src, trg), ()))]
+        out = empty_batch(len(rows), 3)
+        for i, (src, trg, time, ts, exp, op) in enumerate(rows):
+            out.key[i] = src, trg, self.vertices.intern(integer_text(np.array([time])))[0]
+            out.ts[i], out.exp[i], out.op[i] = ts, exp, op
+        return Ready(out)
+
+
+@pytest.fixture(autouse=True)
+def scans_have_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(operators.OPERATORS, ScanOp, LoggedScan)
+
+
+def plan_of(expression: Expression, order: PathOrder, root: int | None) -> PhysicalPlan:
+    """One path over the labels a and b, which proves its own answers."""
+    labels = "ab"[: 1 + max(source for _, source, _, _ in expression.moves)]
+    scans = tuple(
+        ScanOp(StreamRef("s"), label, WINDOW, SLIDE, Condition(), (TIME,), (TIME,)) for label in labels
+    )
+    inputs = tuple(range(len(scans)))
+    path = PathOp(
+        inputs, expression.states, expression.accepting, expression.moves, "ascending", root, order=order
+    )
+    proof = Proof(path, tuple(labels[source] for _, source, _, _ in expression.moves))
+    result = Result("", "Answer", "P", len(scans), 2, (proof,))
+    indexed = {number: Links(out=True, into=True, width=1) for number in inputs}
+    return PhysicalPlan((*scans, path), (*labels, "path"), (result,), indexed)
+
+
+def edges_of(events: Sequence[Event]) -> Edges:
+    return Edges(
+        as_text([event.src for event in events]),
+        as_text([event.label for event in events]),
+        as_text([event.trg for event in events]),
+        np.array([event.ts for event in events], np.int64),
+        np.array([event.op for event in events], np.int8),
+    )
+
+
+def valid_at(events: Sequence[Event], now: int) -> list[Valid]:
+    """The edges of the snapshot at `now`, each with its time and the end of its window."""
+    alive: list[Valid] = []
+    for event in events:
+        if event.ts > now:
+            break
+        edge = "ab".index(event.label), event.src, event.trg
+        if event.op > 0:
+            alive.append(Valid(*edge, event.ts, event.ts // SLIDE * SLIDE + WINDOW))
+        else:
+            alive = [other for other in alive if other[:3] != edge]
+    return [edge for edge in alive if edge.exp > now]
+
+
+def is_word(expression: Expression, path: Sequence[Sequence[Any]], src: int, trg: int) -> bool:
+    """Whether a path leads from `src` to `trg` and spells a word."""
+    reached = {(src, 0)}
+    for edge_src, label, edge_trg, _ in path:
+        reached = {
+            (edge_src if inverse else edge_trg, to)
+            for vertex, state in reached
+            for at, source, inverse, to in expression.moves
+            if at == state and "ab"[source] == label and vertex == (edge_trg if inverse else edge_src)
+        }
+    return any(vertex == trg and state in expression.accepting for vertex, state in reached)
+
+
+def check_path(
+    expression: Expression, events: Sequence[Event], strict: bool, record: dict[str, Any], end: int
+) -> None:
+    path = record["path"]
+    assert path is not None
+    times = [step[3] for step in path]
+    assert all(one < other if strict else one <= other for one, other in pairwise(times))
+    assert is_word(expression, path, record["src"], record["trg"])
+    for now in range(record["ts"], end):
+        snapshot = {("ab"[edge.source], edge.src, edge.trg, edge.time) for edge in valid_at(events, now)}
+        assert all((label, src, trg, time) in snapshot for src, label, trg, time in path)
+
+
+def answers_of(dataflow: Dataflow, events: Sequence[Event], cuts: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """The records of a run in batches that end at the cuts, perhaps within an instant."""
+    bounds = sorted({0, len(events), *(min(cut, len(events)) for cut in cuts)})
+    for begin, end in pairwise(bounds):
+        part = events[begin:end]
+        for _, answers in dataflow.process({"s": edges_of(part)}, part[-1].ts):
+            yield from as_dicts(answers)
+    for _, answers in dataflow.process({}, INFINITY):
+        yield from as_dicts(answers)
+
+
+def check(
+    expression: Expression,
+    order: PathOrder,
+    events: Sequence[Event],
+    cuts: Sequence[int],
+    mode: str,
+    root: int | None,
+) -> None:
+    dataflow = Dataflow(plan_of(expression, order, root), mode=mode, paths=True)
+    records = list(answers_of(dataflow, events, cuts))
+    strict = order is PathOrder.STRICTLY_ASCENDING
+    labels = {"ab"[source] for _, source, _, _ in expression.moves}
+    events = [event for event in events if event.label in labels]
+    holds: dict[tuple[int, int], set[int]] = defaultdict(set)
+    last = max((event.ts for event in events), default=0) + WINDOW + 1
+    by_pair = defaultdict(list)
+    for record in records:
+        by_pair[record["src"], record["trg"]].append(record)
+    for pair, of_pair in by_pair.items():
+        for number, record in enumerate(of_pair):
+            if record["op"] == "-":
+                holds[pair] -= set(range(record["ts"], last))
+                continue
+            stops = [other["ts"] for other in of_pair[number + 1 :] if other["op"] == "-"]
+            end = min([*stops, last if record["exp"] is None else record["exp"]])
+            holds[pair] |= set(range(record["ts"], end))
+            check_path(
+                expression, events, strict, record, end if mode == "intervals" else min(end, record["ts"] + 1)
+            )
+    roots = range(VERTICES) if root is None else [root]
+    for now in range(last):
+        expected = set(naive_answers(valid_at(events, now), expression, strict, now, roots))
+        assert {pair for pair, instants in holds.items() if now in instants} == expected, now
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Event]:
+    """Edges in order of time, with many ties; some delete all arrivals of an edge."""
+    events: list[Event] = []
+    now = 0
+    for _ in range(draw(st.integers(1, 12))):
+        now += draw(st.sampled_from((0, 0, 1, 1, 2)))
+        if events and draw(st.integers(0, 4)) == 0:
+            events.append(draw(st.sampled_from(events))._replace(ts=now, op=-1))
+        else:
+            vertex = st.integers(0, VERTICES - 1)
+            events.append(Event(draw(vertex), draw(st.sampled_from("ab")), draw(vertex), now, 1))
+    return events
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    st.sampled_from(EXPRESSIONS),
+    st.sampled_from((PathOrder.ASCENDING, PathOrder.STRICTLY_ASCENDING)),
+    streams(),
+    st.lists(st.integers(0, 12), max_size=6),
+    st.sampled_from(("intervals", "changes")),
+    st.sampled_from((None, None, 1)),
+)
+def test_every_record_is_true_and_proved_by_a_path_in_order_of_time(
+    expression: Expression,
+    order: PathOrder,
+    events: list[Event],
+    cuts: list[int],
+    mode: str,
+    root: int | None,
+) -> None:
+    check(expression, order, events, cuts, mode, root)
+
+
+def test_a_path_has_the_times_of_its_steps() -> None:
+    events = [Event(0, "a", 1, 1, 1), Event(1, "a", 2, 3, 1), Event(1, "a", 0, 3, 1), Event(2, "a", 3, 3, 1)]
+    found = {}
+    for order in (PathOrder.ASCENDING, PathOrder.STRICTLY_ASCENDING):
+        dataflow = Dataflow(plan_of(EXPRESSIONS[0], order, None), paths=True)
+        found[order] = {
+            (record["src"], record["trg"]): record["path"] for record in answers_of(dataflow, events, ())
+        }
+    assert found[PathOrder.ASCENDING][0, 3] == [[0, "a", 1, 1], [1, "a", 2, 3], [2, "a", 3, 3]]
+    assert (0, 3) not in found[PathOrder.STRICTLY_ASCENDING]
+    assert found[PathOrder.STRICTLY_ASCENDING][0, 2] == [[0, "a", 1, 1], [1, "a", 2, 3]]
+
+
+def test_memory_follows_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ever new vertices: numbers, rows and arrivals are used again."""
+    monkeypatch.setenv(FIRST_CAPACITY, "64")
+    dataflow = Dataflow(plan_of(EXPRESSIONS[1], PathOrder.ASCENDING, None))
+    sizes = []
+    for round_number in range(60):
+        now, first = 10 * round_number, 150 * round_number
+        events = [Event(first + i, "a", first + i + 1 - i % 3, now + i // 15, 1) for i in range(149)]
+        for _ in dataflow.process({"s": edges_of(events)}, now + 9):
+            pass
+        sizes.append(dataflow.state_bytes)
+    assert max(sizes[30:]) <= max(sizes[:30])
+    assert dataflow.operators[-1].state_rows < 2000
