@@ -41,8 +41,9 @@ def evaluate(plan: Plan, snapshot: Snapshot) -> Rows:
     """The answers of `plan` on `snapshot`: tuples of the plan's vertices, then its values."""
     match plan:
         case WScan():
+            labels = plan.labels or [label for stream, label in snapshot if stream == plan.stream]
             return {
-                row for label in plan.labels for row in scan(plan, snapshot.get((plan.stream, label), ()))
+                row for label in labels for row in scan(plan, label, snapshot.get((plan.stream, label), ()))
             }
         case Filter(inner, predicate):
             return {
@@ -59,11 +60,11 @@ def evaluate(plan: Plan, snapshot: Snapshot) -> Rows:
     raise AssertionError(f"no such node: {plan!r}")
 
 
-def scan(plan: WScan, edges: Iterable[tuple[Any, ...]]) -> Rows:
+def scan(plan: WScan, label: str, edges: Iterable[tuple[Any, ...]]) -> Rows:
     """The columns of the edges that satisfy the scan's predicate; an edge without one of them is left out."""
     rows = set()
     for src, trg, *properties in edges:
-        values = {"src": src, "trg": trg} | dict(*properties)
+        values = {"src": src, "trg": trg, "label": label} | dict(*properties)
         columns = tuple(values.get(value.name) for value in plan.values)
         if None not in columns and (plan.predicate is None or truth(plan.predicate, values) is True):
             rows.add((src, trg, *columns))

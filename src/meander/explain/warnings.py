@@ -5,13 +5,16 @@ A warning names the oddity and its cost. It never stops a query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import difflib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from meander.errors import Span, mark
 from meander.syntax.durations import format_duration, parse_duration
-from meander.syntax.printing import and_list, atom_text, name_text
+from meander.syntax.printing import and_list, atom_text, name_text, predicate_text, short_list
 from meander.syntax.query import Atom, RegularQuery, Rule, Variable, labels_of
+from meander.syntax.types import KnownTypes, converts
+from meander.syntax.values import conjuncts, refs
 
 WILDCARDS = ("_", "*")
 UNBOUNDED_WINDOW = "3650d"
@@ -39,7 +42,7 @@ def endless_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A window so long that it bounds nothing."""
     longest = parse_duration(UNBOUNDED_WINDOW, unit)
     for stream in query.streams:
-        if stream.window >= longest:
+        if stream.window >= longest and not stream.is_table:
             yield QueryWarning(
                 f"the window of {stream.name} is {format_duration(stream.window, unit)}: almost no edge will "
                 "expire, and the state grows with the stream",
@@ -100,6 +103,29 @@ def unread_rule(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
             )
 
 
+def vertex_label_in_path(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
+    """A label of vertices that an expression reads as one of edges, too."""
+    labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
+    vertices = {(label.stream, label.name) for label in labels if label.vertex}
+    for label in labels:
+        if not label.vertex and (label.stream, label.name) in vertices:
+            yield QueryWarning(
+                f"{label.name} is a label of vertices elsewhere in the query: here it is read as one of edges, and a "
+                "vertex tuple is no edge",
+                label.span,
+            )
+
+
+def constant_comparison(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
+    """A comparison that names no value: it is always true, or never."""
+    for rule in query.rules:
+        for term in conjuncts(rule.predicate):
+            if not any(refs(term)):
+                yield QueryWarning(
+                    f"{predicate_text(term)} compares no value of an edge: it is the same for all", rule.span
+                )
+
+
 def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A label that is written as if it stood for all labels."""
     labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
@@ -120,7 +146,45 @@ WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[QueryWarning]], ...] = (
     unused_stream,
     unread_rule,
     label_like_a_wildcard,
+    vertex_label_in_path,
+    constant_comparison,
 )
+
+
+def input_warnings(query: RegularQuery, inputs: KnownTypes) -> list[QueryWarning]:
+    """Warnings about a query and the columns of its inputs, by stream: properties that an input does not have, and
+    those whose type it has differently. For inputs that know their columns; others are not in `inputs`."""
+    found = []
+    for stream in query.streams:
+        columns = inputs.get(stream.name)
+        for name, kind in stream.properties if columns is not None else ():
+            assert columns is not None
+            if name not in columns:
+                close = difflib.get_close_matches(name, columns, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"it has {short_list(columns)}"
+                found.append(
+                    QueryWarning(
+                        f"the input of {stream.name} has no property {name}, so no comparison with it is true; {hint}"
+                    )
+                )
+            elif kind is not None and not converts(columns[name], kind):
+                found.append(
+                    QueryWarning(
+                        f"{name} of {stream.name} is {columns[name]} in the input, and the query reads it as {kind}"
+                    )
+                )
+    return found
+
+
+def unseen_properties(query: RegularQuery, seen: Mapping[str, Collection[str]]) -> list[QueryWarning]:
+    """Warnings at the end of a run about properties that no edge has had; `seen` has those that some edge had, by
+    stream."""
+    return [
+        QueryWarning(f"no edge of {stream.name} had the property {name}: is it misspelled?", stream.span)
+        for stream in query.streams
+        for name, _ in stream.properties
+        if name not in seen.get(stream.name, ())
+    ]
 
 
 def _connected(rule: Rule) -> list[list[Atom]]:
@@ -129,6 +193,7 @@ def _connected(rule: Rule) -> list[list[Atom]]:
     groups: list[tuple[set[str], list[Atom]]] = []
     for atom in rule.body:
         names = {term.name for term in (atom.src, atom.trg) if isinstance(term, Variable)}
+        names |= {variable.name for _, variable in atom.values}
         if not names:
             continue
         atoms = [atom]

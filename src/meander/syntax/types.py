@@ -74,6 +74,11 @@ class ValueTypes:
         return self.types.get((f"h.{head}", name))
 
 
+def converts(found: ValueType, wanted: ValueType) -> bool:
+    """Whether a value of an input's type can be read as the type that a query wants."""
+    return found is wanted or (found is ValueType.INT and wanted in (ValueType.FLOAT, ValueType.TIME))
+
+
 def source_key(label: Label) -> str:
     return f"s.{label.stream}" if label.stream is not None else f"h.{label.name}"
 
