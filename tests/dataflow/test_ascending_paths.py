@@ -244,3 +244,27 @@ def test_memory_follows_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
         sizes.append(dataflow.state_bytes)
     assert max(sizes[30:]) <= max(sizes[:30])
     assert dataflow.operators[-1].state_rows < 2000
+
+
+def test_a_shorter_path_with_equal_times_proves_nothing_that_is_strictly_ascending() -> None:
+    events = [
+        Event(0, "a", 3, 3, 1),
+        Event(0, "a", 1, 4, 1),
+        Event(1, "a", 2, 4, 1),
+        Event(3, "a", 4, 4, 1),
+        Event(4, "a", 2, 5, 1),
+    ]
+    dataflow = Dataflow(plan_of(EXPRESSIONS[0], PathOrder.STRICTLY_ASCENDING, None), paths=True)
+    [record] = [
+        record for record in answers_of(dataflow, events, ()) if (record["src"], record["trg"]) == (0, 2)
+    ]
+    assert (record["ts"], record["exp"]) == (5, 9)
+    assert record["path"] == [[0, "a", 3, 3], [3, "a", 4, 4], [4, "a", 2, 5]]
+
+
+def test_a_deletion_beside_a_path_does_not_retract_its_record() -> None:
+    arrivals = [Event(0, "a", 1, 1, 1), Event(1, "a", 2, 2, 1), Event(1, "a", 3, 2, 1)]
+    events = [*arrivals, Event(1, "a", 3, 3, -1)]
+    dataflow = Dataflow(plan_of(EXPRESSIONS[0], PathOrder.ASCENDING, None), paths=True)
+    retracted = [record for record in answers_of(dataflow, events, ()) if record["op"] == "-"]
+    assert sorted((record["src"], record["trg"]) for record in retracted) == [(0, 3), (1, 3)]

@@ -241,3 +241,39 @@ def test_a_retraction_after_many_vertices_derives_no_more_than_it_must() -> None
     now = roots + 1
     assert sorted(run.process([lost], now)) == [(7, hub, now, now, -1), (7, end, now, now, -1)]
     assert run.process([lost], now) == []
+
+
+@settings(max_examples=EXAMPLES // 3, deadline=None)
+@given(st.booleans(), streams(retractions=True), cut_anywhere())
+def test_cells_that_own_the_first_edges_have_all_answers_together(
+    strict: bool, changes: list[Change], cuts: list[int]
+) -> None:
+    """A cell reads the edges whose source it owns as first steps, and all edges as later ones."""
+    closure, shared = EXPRESSIONS[0], EXPRESSIONS[2]
+    edges = [change._replace(source=0) for change in changes]
+    runs = [Run(closure, strict, None), Run(shared, strict, None), Run(shared, strict, None)]
+    bounds = sorted({0, len(edges), *(min(cut, len(edges)) for cut in cuts)})
+    for begin, end in pairwise(bounds):
+        part = edges[begin:end]
+        for cell, run in enumerate(runs, -1):
+            owned = [change for change in part if cell < 0 or change.src % 2 == cell]
+            later = [change._replace(source=1) for change in part] if cell >= 0 else []
+            for record in run.process(owned + later, part[-1].ts):
+                run.apply(record)
+        now = part[-1].ts
+        whole, *cells = ({pair: exp for pair, exp in run.holds.items() if exp > now} for run in runs)
+        assert whole == cells[0] | cells[1]
+        assert not cells[0].keys() & cells[1].keys()
+
+
+def test_a_retraction_changes_what_the_open_instant_was_before() -> None:
+    """Strictly ascending: 1 → 2 is extended at 5, then 0 loses a path to 1, then 2 → 3 arrives at 5 too."""
+    lost = Change(0, 0, 1, 1, 50, 1, 1)
+    other = Change(0, 0, 1, 2, 40, 1, 2)
+    for kept, from_zero in (([], []), ([other], [(0, 3, 5, 6, 1)])):
+        run = Run(EXPRESSIONS[0], True, None)
+        run.process([lost, *kept, Change(0, 1, 2, 3, 6, 1, 3)], 3)
+        run.process([Change(0, 1, 2, 5, 20, 1, 5)], 5)
+        run.process([lost._replace(ts=5, exp=5, op=-1)], 5)
+        emitted = run.process([Change(0, 2, 3, 5, 50, 1, 5)], 5)
+        assert sorted(emitted) == [*from_zero, (1, 3, 5, 6, 1), (2, 3, 5, 50, 1)]
