@@ -291,10 +291,14 @@ def instants(records: Sequence[Record]) -> list[Interval]:
 
 
 class Words(NamedTuple):
-    """The words of an expression; with an order, those along edges whose times have it."""
+    """The words of an expression; with an order, those along edges whose times have it.
+
+    `beside_timed`: other paths of the same result have times, so that a step may have a null in their place.
+    """
 
     expr: Expr
     order: str = ""
+    beside_timed: bool = False
 
 
 @dataclass(frozen=True)
@@ -321,7 +325,8 @@ def proofs_of(query: Query, head: str) -> Proofs:
             required = False
             if atom.expr.stream is None:
                 words += proofs_of(query, atom.expr.label).words
-    return Proofs(tuple(words), required)
+    timed = any(each.order for each in words)
+    return Proofs(tuple(each._replace(beside_timed=timed) for each in words), required)
 
 
 def only_atom(rule: Rule) -> Atom | None:
@@ -332,12 +337,14 @@ def only_atom(rule: Rule) -> Atom | None:
     return first
 
 
-def in_time(path: Sequence[Sequence[Any]], order: str) -> bool:
+def in_time(path: Sequence[Sequence[Any]], words: Words) -> bool:
     """Whether each step has the fields that it should, and the times have the order."""
-    if any(len(step) != (4 if order else 3) for step in path):
+    if not words.order:
+        return all(len(step) == 3 or (words.beside_timed and step[3:] == [None]) for step in path)
+    if any(len(step) != 4 or type(step[3]) is not int for step in path):
         return False
-    times = [step[3] for step in path] if order else []
-    strictly = order.startswith("strictly")
+    strictly = words.order.startswith("strictly")
+    times = [step[3] for step in path]
     return all(one < other if strictly else one <= other for one, other in pairwise(times))
 
 
@@ -379,18 +386,19 @@ def spells(
         count, vertex = place
         if count == len(path):
             return None
-        first, label, second, *time = path[count]
+        first, label, second = path[count][:3]
         if label not in (wanted.label, f"{wanted.stream}.{wanted.label}"):
             return None
         if holding is not None:
             expected, start, end = holding
             history = expected.timed if words.order else expected.history
-            if not covers(history.get(wanted, {}).get((first, second, *time), []), start, end):
+            edge = (first, second, path[count][3]) if words.order else (first, second)
+            if not covers(history.get(wanted, {}).get(edge, []), start, end):
                 return None
         before, after = (second, first) if backwards else (first, second)
         return (count + 1, after) if before == vertex else None
 
-    return in_time(path, words.order) and (len(path), trg) in read(words.expr, {(0, src)}, False)
+    return in_time(path, words) and (len(path), trg) in read(words.expr, {(0, src)}, False)
 
 
 # ---------------------------------------------------------------------------------------------------------

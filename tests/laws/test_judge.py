@@ -287,3 +287,14 @@ def test_each_edge_of_a_path_satisfies_the_predicate_of_its_step_throughout() ->
     )
     with pytest.raises(AssertionError, match="does not hold throughout"):
         judge([record("u", "v", 4, 19, path=[A])], low, paths=True)
+
+
+def test_a_path_without_times_beside_one_with_times_has_none() -> None:
+    edges: list[Edge] = [("u", "a", "v", 1), ("u", "b", "w", 2)]
+    text = "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y) ascending.\nAnswer(x, y) <- b+(x, y)."
+    found = valued(text, s=edges)
+    timed = record("u", "v", 1, 11, path=[U1])
+    for step in (["u", "b", "w"], ["u", "b", "w", None]):
+        judge([timed, record("u", "w", 2, 12, path=[step])], found, paths=True)
+    with pytest.raises(AssertionError, match="spells no word"):
+        judge([timed, record("u", "w", 2, 12, path=[["u", "b", "w", -1]])], found, paths=True)
