@@ -36,7 +36,7 @@ from meander.kernels.graph import (
     find_row,
     find_wide_row,
 )
-from meander.kernels.jit import Array, inner_kernel, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel, unsigned
 from meander.kernels.status import DONE, EMITTED, FOREVER, FULL_OUTPUT, FULL_TABLE, NEXT_ROW
 
 # How an atom is walked: by one of its lists, all of its relation, or its tuple of an earlier step AGAIN.
@@ -124,7 +124,7 @@ def open_step(
     step = program.steps[number] + depth
     shortest = FOREVER
     for walk in range(program.walk_begin[step], program.walk_begin[step + 1]):
-        atom, side = program.walk_atom[walk], program.walk_side[walk]
+        atom, side = unsigned(program.walk_atom[walk]), program.walk_side[walk]
         if extension is not None and extension.walk_again[walk]:
             row = walked_row(extension, atom, depth, matching)
             if row >= 0:
@@ -135,10 +135,10 @@ def open_step(
                 return
         relations = graph.linked_out.size
         if side == BY_SRC:
-            bucket = matching.values[program.src[atom]] * relations + program.relation[atom]
+            bucket = unsigned(matching.values[program.src[atom]] * relations + program.relation[atom])
             degree, first = int(graph.degree_out[bucket]), int(graph.first_out[bucket])
         elif side == BY_TRG:
-            bucket = matching.values[program.trg[atom]] * relations + program.relation[atom]
+            bucket = unsigned(matching.values[program.trg[atom]] * relations + program.relation[atom])
             degree, first = int(graph.degree_in[bucket]), int(graph.first_in[bucket])
         elif extension is not None and side == BY_VALUE:
             degree, first = list_by_value(extension, walk, atom, matching)
