@@ -19,14 +19,16 @@ from meander.dataflow.ingest import Jump
 from meander.dataflow.layout import StreamLayout, check_mappings, stream_layouts
 from meander.dataflow.runner import run_local
 from meander.dataflow.sinks.writer import open_answers, open_rejects
+from meander.dataflow.sources.columns import InputTypes, property_types
 from meander.dataflow.sources.objects import source_of
-from meander.dataflow.sources.source import ReadOptions
+from meander.dataflow.sources.source import ReadOptions, Source
 from meander.dataflow.tabular import Chunk
 from meander.dataflow.tally import Tally, jump_message
 from meander.engine import compile_query, open_dataflow, physical_plan
-from meander.errors import ArgumentError
+from meander.errors import ArgumentError, MeanderError
 from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, OptionValues, RunOptions
 from meander.run_result import RunResult
+from meander.syntax.values import ValueType
 
 if TYPE_CHECKING:
     from meander.dataflow.dataflow import Dataflow
@@ -69,22 +71,35 @@ def run(
         raise ArgumentError(f"the query is {query!r}", hint="it must be str")
     chosen = RunOptions.of(**options)
     chosen.check_local(hint="leave it out, or use meander.Session")
-    compiled = compile_query(query, chosen)
+    opened: dict[str, Source] = {}
+
+    def types_of(stream: str) -> Mapping[str, ValueType | None]:
+        source = edges.get(stream) if isinstance(edges, Mapping) else edges
+        try:
+            opened[stream] = source_of(source, stream)
+            return property_types(opened[stream].column_types(), (columns or {}).get(stream))
+        except MeanderError:  # reported when the source is checked
+            return {}
+
+    compiled = compile_query(query, chosen, types=InputTypes(types_of))
     plan = physical_plan([compiled], chosen)
     dataflow = open_dataflow(plan, chosen)
     given = _by_stream(edges, compiled.streams, plan.streams)
     check_mappings(columns, labels, compiled.streams)
     layouts = stream_layouts(plan.schemas, given, time_unit=chosen.time_unit, columns=columns, labels=labels)
-    opened = {name: source_of(source, name) for name, source in given.items()}
-    for name, source in opened.items():
+    # A source that has been asked for its types may be one that can be opened only once.
+    read_from = {name: opened.get(name) or source_of(source, name) for name, source in given.items()}
+    for name, source in read_from.items():
         source.check(layouts[name])
-    live = any(source.is_live() for source in opened.values())
+    live = any(source.is_live() for source in read_from.values())
     batch_rows = chosen.batch_rows or LOCAL_BATCH_ROWS
-    sources = {name: source.chunks(ReadOptions(layouts[name], batch_rows)) for name, source in opened.items()}
+    sources = {
+        name: source.chunks(ReadOptions(layouts[name], batch_rows)) for name, source in read_from.items()
+    }
     schemas = {result.head: AnswerSchema.of(result, paths=chosen.paths) for result in plan.results}
     read = _answers(dataflow, sources, layouts, chosen, live, rejects)
     waits = any(
-        isinstance(source, Iterator) or (isinstance(source, str | PathLike) and opened[name].is_live())
+        isinstance(source, Iterator) or (isinstance(source, str | PathLike) and read_from[name].is_live())
         for name, source in given.items()
     )
     result = RunResult(read if answers is None else _written(read, answers, schemas), schemas, live=waits)

@@ -10,6 +10,7 @@ from pathlib import Path
 from meander.dataflow.files import local_path
 from meander.dataflow.sources.registry import is_path
 from meander.errors import ArgumentError
+from meander.syntax.values import ValueType
 
 LANGUAGES = {".dl": "datalog", ".gcore": "gcore"}
 _LONGEST_QUERY_FILE = 16 * 2**20
@@ -60,6 +61,30 @@ def _decode(content: bytes, name: str) -> str:
         ) from None
 
 
+def input_types(given: Sequence[str], columns: Sequence[str]) -> Mapping[str, Mapping[str, ValueType]]:
+    """The types of properties that the inputs of `--stream` options know; what is wrong with the options is reported
+    by those who read them."""
+    from meander.dataflow.sources.columns import InputTypes, url_types
+
+    def types_of(stream: str) -> Mapping[str, ValueType | None]:
+        paths = [path for name, path in map(_named_path, given) if name in ("", stream)]
+        prefixes = {option: _STREAM_PREFIX.fullmatch(option) for option in columns}
+        own = [option for option, prefix in prefixes.items() if prefix is None or prefix.group(1) == stream]
+        try:
+            mapped = read_columns(own, [stream]).get(stream)
+        except ArgumentError:
+            mapped = None
+        return url_types(paths[0], mapped) if len(paths) == 1 and paths[0] else {}
+
+    return InputTypes(types_of)
+
+
+def _named_path(option: str) -> tuple[str, str]:
+    """The name and the path of `NAME=PATH`; "" for the name if there is none."""
+    name, equals, path = option.partition("=")
+    return ("", option) if not equals or re.search(r"[/\\:]", name) else (name, path)
+
+
 def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[str]) -> dict[str, str]:
     """The path of each of a query's `needed` streams: from `NAME=PATH` options, or `PATH` if it has one stream.
 
@@ -67,9 +92,7 @@ def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[
     """
     paths: dict[str, str] = {}
     for option in given:
-        name, equals, path = option.partition("=")
-        if not equals or re.search(r"[/\\:]", name):
-            name, path = "", option
+        name, path = _named_path(option)
         if not name:
             if len(streams) != 1:
                 raise ArgumentError(

@@ -9,6 +9,7 @@ import typer
 
 from meander.cli.arguments import (
     check_streams,
+    input_types,
     is_same_file,
     keep_apart,
     read_columns,
@@ -281,7 +282,8 @@ def run(
     if out == "-" and rejects == "-":
         raise ArgumentError("answers and rejects cannot both go to -", hint="give --rejects a .jsonl file")
     text, language = read_query(query)
-    compiled = compile_query(text, options, name=QUERY_NAME, language=language)
+    types = input_types(stream, columns or ())
+    compiled = compile_query(text, options, name=QUERY_NAME, language=language, types=types)
     streams = read_streams(stream, compiled.streams, compiled.streams_read)
     check_streams(streams)
     inputs = [query, *streams.values()]

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from meander.dataflow.answers import AnswerSchema
 from meander.dataflow.files import local_path
 from meander.dataflow.sinks.registry import check_rejects, sink_class
+from meander.dataflow.sources.columns import InputTypes
 from meander.dataflow.sources.registry import needs_spark
 from meander.engine import CompiledQuery, compile_query, staged_plan
 from meander.errors import ArgumentError
@@ -69,7 +70,8 @@ class Query:
         """The query, the plan that will run, its state, and warnings; or one of the stages `query`, `logical`,
         `plans` and `physical`, or `all` of them."""
         options = RunOptions(time_unit=self.session.time_unit, plan=self.compiled.requested_plan, cells=cells)
-        return explain(compile_query(self.text, options, views=self.session.views), stage, options)
+        compiled = compile_query(self.text, options, views=self.session.views, types=self.session.input_types)
+        return explain(compiled, stage, options)
 
     def dataframe(self, *, result: str | None = None, folder: str | None = None, **options: Any) -> DataFrame:
         """The answers as a streaming DataFrame.
@@ -112,6 +114,13 @@ class Session:
         """The queries that later ones can read as streams, by name."""
         return {name: query.compiled.regular for name, query in self.queries.items()}
 
+    @property
+    def input_types(self) -> InputTypes:
+        """The types of properties that the session's streams know."""
+        return InputTypes(
+            lambda stream: self.sources[stream].property_types() if stream in self.sources else {}
+        )
+
     def stream(
         self,
         name: str,
@@ -147,7 +156,8 @@ class Session:
         chosen = name if name is not None else f"query{len(self.queries) + 1}"
         self._check_new(chosen)
         options = RunOptions.of(time_unit=self.time_unit, plan=plan)
-        return self.register(compile_query(text, options, name=chosen, views=self.views))
+        compiled = compile_query(text, options, name=chosen, views=self.views, types=self.input_types)
+        return self.register(compiled)
 
     def register(self, compiled: CompiledQuery) -> Query:
         """Register a query that is compiled already, in the session's time unit; it is not planned again."""

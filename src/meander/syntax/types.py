@@ -51,7 +51,7 @@ def infer_types(
 ) -> RegularQuery:
     """The query with the type of every value decided as far as can be, and its streams with the properties that it
     names. Raises `QueryError` for types that do not go together."""
-    return _Inference(query, unit, text, known or {}).typed()
+    return _Inference(query, unit, text, {} if known is None else known).typed()
 
 
 def value_types(query: RegularQuery) -> ValueTypes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from meander.dataflow.layout import EDGE_FIELDS, StreamLayout, ignored_columns
@@ -47,6 +47,25 @@ def property_types(
         if name not in EDGE_FIELDS and column in columns
     }
     return types | renamed
+
+
+class InputTypes(Mapping[str, Mapping[str, ValueType]]):
+    """The types of properties by stream, as inputs know them; an input is only asked when its stream is.
+
+    `find` gives the types of a stream; None is a type that no property has.
+    """
+
+    def __init__(self, find: Callable[[str], Mapping[str, ValueType | None]]) -> None:
+        self.find = find
+
+    def __getitem__(self, stream: str) -> Mapping[str, ValueType]:
+        return {name: kind for name, kind in self.find(stream).items() if kind is not None}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())  # which streams there are is for the query to say
+
+    def __len__(self) -> int:
+        return 0
 
 
 def url_types(url: str, mapped: Mapping[str, str] | None = None) -> dict[str, ValueType | None]:
