@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from meander.explain import explain
-from meander.explain.warnings import input_warnings, unseen_properties, warnings_of
+from meander.explain.warnings import warnings_of
 from meander.syntax import parse
-from meander.syntax.values import ValueType
 
 QUERY = """STREAM bank (amount FLOAT, currency STRING) WINDOW 24h SLIDE 1h
 TABLE kyc (risk INT)
@@ -31,19 +30,6 @@ def test_the_state_of_values_is_named() -> None:
     assert "rows of kyc (account where risk >= 3), each until a later one replaces it" in text
     assert "2 values (amount, ts), 4 bytes per edge and value" in text
     assert "for deletions from bank, its edges by amount and currency" in text
-
-
-def test_an_input_without_the_property_or_with_another_type_is_warned_about() -> None:
-    query = parse(QUERY)
-    known = {"bank": {"ammount": ValueType.FLOAT, "currency": ValueType.INT}, "kyc": {"risk": ValueType.INT}}
-    assert [warning.message for warning in input_warnings(query, known)] == [
-        "the input of bank has no property amount, so no comparison with it is true; did you mean ammount?",
-        "currency of bank is INT in the input, and the query reads it as STRING",
-    ]
-    assert not input_warnings(query, {"bank": {"amount": ValueType.INT, "currency": ValueType.STRING}})
-    assert [
-        warning.message for warning in unseen_properties(query, {"bank": {"amount"}, "kyc": {"risk"}})
-    ] == ["no edge of bank had the property currency: is it misspelled?"]
 
 
 def test_values_tie_atoms_and_tables_have_no_endless_window() -> None:

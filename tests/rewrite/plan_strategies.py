@@ -262,6 +262,14 @@ def _valued_unions(draw: st.DrawFn) -> Plan:
     return Union((plan, replace(plan, inputs=inputs)), draw_label(draw))
 
 
+def _unions_of_scans(draw: st.DrawFn) -> Plan:
+    """A scan with several predicates, perhaps none, and perhaps another scan."""
+    scan = draw_value_scan(draw, pick(draw, ((), VALUES[:1])))
+    parts = [replace(scan, predicate=draw_comparison(draw, ("k", "m"))) for _ in range(2)]
+    others = [draw_value_scan(draw, scan.values)] if draw(st.booleans()) else []
+    return Union((scan, *parts, *others), draw_label(draw))
+
+
 def ordered_paths(outer: str = "any") -> st.SearchStrategy[Plan]:
     """Paths in order of time over edges."""
     time = Property("ts", ValueType.TIME)
@@ -420,4 +428,5 @@ SHAPES: dict[str, st.SearchStrategy[Plan]] = {
     "distribute_pattern": wide_patterns("union") | value_patterns("union"),
     "merge_wscans": plans("union", "scan", depth=1),
     "split_wscan": plans() | valued("union"),
+    "merge_scan_predicates": _drawn(_unions_of_scans) | plans("union", "scan", depth=1),
 }

@@ -16,6 +16,16 @@ import pyarrow as pa
 from meander.kernels import parsing
 from meander.kernels.jit import Array as Array
 from meander.kernels.spans import gather_spans, index_spans, match_spans, wrapping
+from meander.syntax.values import ValueType
+
+ARROW_TYPES: Mapping[ValueType | None, pa.DataType] = {
+    ValueType.INT: pa.int64(),
+    ValueType.TIME: pa.int64(),
+    ValueType.FLOAT: pa.float64(),
+    ValueType.BOOL: pa.bool_(),
+    ValueType.STRING: pa.large_string(),
+}
+"""The Arrow type of a column of values, on the way in and on the way out."""
 
 INFINITY = 2**62
 """Later than every time; the frontier of a finished run."""

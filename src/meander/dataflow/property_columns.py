@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.edges import VERDICTS, Reason, arrow_text, as_text
+from meander.dataflow.edges import ARROW_TYPES, VERDICTS, Reason, arrow_text, as_text
 from meander.dataflow.layout import TIME_DIGITS, StreamLayout
 from meander.errors import InputError
 from meander.kernels.jit import Array
@@ -30,14 +30,6 @@ from meander.kernels.parsing_values import (
 )
 from meander.kernels.spans import gather_spans
 from meander.syntax.values import ValueType
-
-ARROW_TYPES = {
-    ValueType.INT: pa.int64(),
-    ValueType.FLOAT: pa.float64(),
-    ValueType.STRING: pa.large_string(),
-    ValueType.BOOL: pa.bool_(),
-    ValueType.TIME: pa.int64(),
-}
 
 UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 DAY = 86_400

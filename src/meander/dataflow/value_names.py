@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.answers import ARROW_TYPES, ValueColumn, as_column
-from meander.dataflow.edges import BOOL, FLOAT, Text, as_text, frozen, integer_text
+from meander.dataflow.answers import ValueColumn, as_column
+from meander.dataflow.edges import ARROW_TYPES, BOOL, FLOAT, Text, arrow_text, frozen, integer_text
 from meander.dataflow.state import Array
 
 
@@ -34,16 +34,8 @@ def float_of(column: pa.Array) -> Array:
 
 
 def text_of(column: pa.Array) -> Text:
-    """The names of a column of strings, without a copy of their bytes; a null is the empty name."""
-    if not pa.types.is_large_string(column.type):
-        column = column.cast(pa.large_string())
-    if len(column) == 0:
-        return as_text(())
-    _, offsets, data = column.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    spans = frozen(np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
-    # Kernels are compiled for writable arrays of offsets.
-    return Text(spans, bounds[:-1].copy(), bounds[1:].copy(), np.zeros(len(column), np.int8))
+    """The names of a column of strings, perhaps a dictionary; a null is the empty name."""
+    return arrow_text(column.cast(pa.large_string()))
 
 
 def float_text(values: Array) -> Text:

@@ -5,15 +5,13 @@ A warning names the oddity and its cost. It never stops a query.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from meander.errors import Span, mark
 from meander.syntax.durations import format_duration, parse_duration
-from meander.syntax.printing import and_list, atom_text, name_text, predicate_text, short_list
+from meander.syntax.printing import and_list, atom_text, name_text, predicate_text
 from meander.syntax.query import Atom, RegularQuery, Rule, Variable, labels_of
-from meander.syntax.types import KnownTypes, converts
 from meander.syntax.values import conjuncts, refs
 
 WILDCARDS = ("_", "*")
@@ -149,42 +147,6 @@ WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[QueryWarning]], ...] = (
     vertex_label_in_path,
     constant_comparison,
 )
-
-
-def input_warnings(query: RegularQuery, inputs: KnownTypes) -> list[QueryWarning]:
-    """Warnings about a query and the columns of its inputs, by stream: properties that an input does not have, and
-    those whose type it has differently. For inputs that know their columns; others are not in `inputs`."""
-    found = []
-    for stream in query.streams:
-        columns = inputs.get(stream.name)
-        for name, kind in stream.properties if columns is not None else ():
-            assert columns is not None
-            if name not in columns:
-                close = difflib.get_close_matches(name, columns, n=1)
-                hint = f"did you mean {close[0]}?" if close else f"it has {short_list(columns)}"
-                found.append(
-                    QueryWarning(
-                        f"the input of {stream.name} has no property {name}, so no comparison with it is true; {hint}"
-                    )
-                )
-            elif kind is not None and not converts(columns[name], kind):
-                found.append(
-                    QueryWarning(
-                        f"{name} of {stream.name} is {columns[name]} in the input, and the query reads it as {kind}"
-                    )
-                )
-    return found
-
-
-def unseen_properties(query: RegularQuery, seen: Mapping[str, Collection[str]]) -> list[QueryWarning]:
-    """Warnings at the end of a run about properties that no edge has had; `seen` has those that some edge had, by
-    stream."""
-    return [
-        QueryWarning(f"no edge of {stream.name} had the property {name}: is it misspelled?", stream.span)
-        for stream in query.streams
-        for name, _ in stream.properties
-        if name not in seen.get(stream.name, ())
-    ]
 
 
 def _connected(rule: Rule) -> list[list[Atom]]:

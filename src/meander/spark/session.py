@@ -23,7 +23,7 @@ from meander.dataflow.files import local_path
 from meander.dataflow.sinks.registry import check_rejects, sink_class
 from meander.dataflow.sources.columns import InputTypes
 from meander.dataflow.sources.registry import needs_spark
-from meander.engine import CompiledQuery, compile_query, staged_plan
+from meander.engine import CompiledQuery, check_types, compile_query, staged_plan
 from meander.errors import ArgumentError
 from meander.explain import explain
 from meander.options import RunOptions
@@ -255,6 +255,7 @@ class Session:
     def _staged(self, queries: Sequence[CompiledQuery], options: RunOptions) -> StagedPlan:
         """The plan of all queries, stage by stage, whose streams are all known."""
         staged = staged_plan(queries, options)
+        check_types(staged.schemas)
         missing = [name for name in staged.streams if name not in self.sources]
         if missing:
             raise ArgumentError(

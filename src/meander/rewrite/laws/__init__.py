@@ -49,7 +49,12 @@ from meander.rewrite.laws.patterns import (
 )
 from meander.rewrite.laws.sharing import share_common_subplans
 from meander.rewrite.laws.unions import eliminate_trivial_union, factor_union, flatten_union
-from meander.rewrite.laws.wscan import merge_wscans, pushdown_filter_into_wscan, split_wscan
+from meander.rewrite.laws.wscan import (
+    merge_scan_predicates,
+    merge_wscans,
+    pushdown_filter_into_wscan,
+    split_wscan,
+)
 
 Law = Callable[[Plan], Iterator[Plan]]
 
@@ -98,6 +103,7 @@ EXPLORING: tuple[Law, ...] = (
     distribute_pattern,
     merge_wscans,
     split_wscan,
+    merge_scan_predicates,
 )
 
 LAWS: tuple[Law, ...] = NORMALIZING + PLAN_WIDE + EXPLORING

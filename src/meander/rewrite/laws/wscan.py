@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from meander.algebra.nodes import Filter, Plan, Union, WScan
 from meander.rewrite.trees import renamed_refs
-from meander.syntax.values import SRC, TRG, conjunction
+from meander.syntax.values import SRC, TRG, Or, conjunction
 
 
 def pushdown_filter_into_wscan(plan: Plan) -> Iterator[Plan]:
@@ -32,6 +32,25 @@ def merge_wscans(plan: Plan) -> Iterator[Plan]:
             labels = tuple(sorted({label for scan in scans for label in scan.labels}))
             merged = [replace(scans[0], labels=labels) if part in scans else part for part in plan.inputs]
             yield Union(tuple(dict.fromkeys(merged)), plan.label)
+
+
+def merge_scan_predicates(plan: Plan) -> Iterator[Plan]:
+    """`𝒲_T(σ_φ(S_a)) ∪^d 𝒲_T(σ_ψ(S_a)) = ∪^d(𝒲_T(σ_{φ∨ψ}(S_a)))`: scans that differ by predicate alone are one, and
+    without one of the predicates there is none."""
+    if not isinstance(plan, Union):
+        return
+    groups: dict[WScan, list[WScan]] = {}
+    for scan in plan.inputs:
+        if isinstance(scan, WScan):
+            groups.setdefault(replace(scan, predicate=None), []).append(scan)
+    for every, scans in groups.items():
+        if len(scans) > 1:
+            predicates = [scan.predicate for scan in scans if scan.predicate is not None]
+            merged = (
+                replace(every, predicate=Or(tuple(predicates))) if len(predicates) == len(scans) else every
+            )
+            inputs = dict.fromkeys(merged if part in scans else part for part in plan.inputs)
+            yield Union(tuple(inputs), plan.label)
 
 
 def split_wscan(plan: Plan) -> Iterator[Plan]:
