@@ -17,7 +17,7 @@ from meander.dataflow.dataflow import OperatorFigures
 from meander.dataflow.edges import INFINITY
 from meander.dataflow.ingest import Ingest
 from meander.errors import StateError
-from meander.physical.plan import PhysicalPlan
+from meander.physical.plan import PathOp, PhysicalPlan
 from strategies import Case, cases, property_cases, tables_of
 
 CLOSURE = "STREAM s WINDOW 10 SLIDE 2\nAnswer(x, y) <- (a/b*)(x, y)."
@@ -38,10 +38,11 @@ def run_of(case: Case, plan: PhysicalPlan, folder: Path | None = None) -> Run:
 
 
 def kept(run: Run, path_operator: str, capacity: int | None) -> list[OperatorFigures]:
-    """The figures, but for the counts of `auto` and for the size of what is in no snapshot: the closure's scratch
-    arrays, and outputs, which grow where tables start small."""
+    """The figures, but for the counts of `auto` and for the size of what is in no snapshot: scratch arrays of the
+    closure and of ascending paths, and outputs, which grow where tables start small."""
     figures = run.dataflow.figures()
-    if path_operator in ("s-path", "negative-tuple") and capacity is None:
+    ascending = any(isinstance(node, PathOp) and node.order for node in run.dataflow.plan.operators)
+    if path_operator in ("s-path", "negative-tuple") and capacity is None and not ascending:
         return figures
     return [operator._replace(state_bytes=0, choice="") for operator in figures]
 
