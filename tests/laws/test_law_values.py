@@ -27,6 +27,9 @@ SLOW_EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "20000"))
 CHUNKS = 20
 SEED = os.environ.get("MEANDER_LAW_SEED")
 
+# A drawn stream may have no value of a property at all, which is worth a warning to a user.
+pytestmark = pytest.mark.filterwarnings("ignore:no edge of the stream")
+
 
 @pytest.mark.parametrize("path_operator", PATH_OPERATORS)
 @given(case=property_cases())
