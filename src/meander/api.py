@@ -75,9 +75,12 @@ def run(
 
     def types_of(stream: str) -> Mapping[str, ValueType | None]:
         source = edges.get(stream) if isinstance(edges, Mapping) else edges
+        mapped = (columns or {}).get(stream)
         try:
             opened[stream] = source_of(source, stream)
-            return property_types(opened[stream].column_types(), (columns or {}).get(stream))
+            return property_types(
+                opened[stream].column_types(), mapped if isinstance(mapped, Mapping) else None
+            )
         except MeanderError:  # reported when the source is checked
             return {}
 

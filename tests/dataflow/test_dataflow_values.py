@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine_runs import Run, Step, edges_of, processed, steps_of
-from meander.algebra.nodes import Condition
 from meander.dataflow.answers import as_dicts
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY
@@ -35,11 +34,10 @@ from meander.physical.plan import (
 )
 from meander.physical.programs import plan_programs
 from meander.physical.streams import StreamRef
-from meander.syntax.values import Comparison, Ref
+from meander.syntax.values import Comparison, Const, Ref, ValueType
 
 WINDOW, SLIDE = 10, 2
 BOTH = Links(out=True, into=True)
-NEITHER = Condition()
 
 
 def pattern(
@@ -51,13 +49,13 @@ def pattern(
 
 
 OPERATORS = (
-    ScanOp(StreamRef("s"), "a", WINDOW, SLIDE, NEITHER),
-    ScanOp(StreamRef("s"), "b", WINDOW, SLIDE, NEITHER),
+    ScanOp(StreamRef("s"), "a", WINDOW, SLIDE, None),
+    ScanOp(StreamRef("s"), "b", WINDOW, SLIDE, None),
     pattern((0, 1), ((0, 1), (1, 2)), (0, 2, 1)),
     pattern((1, 0), ((0, 1), (1, 2)), (0, 2, 1)),
     UnionOp((2, 3), 3),
     pattern((4, 4), ((0, 1, 2), (3, 4, 2)), (0, 3, 2), 0, 3),
-    FilterOp((5,), Condition(src="p")),
+    FilterOp((5,), Comparison("=", Ref(0, ValueType.VERTEX), Const("p", ValueType.VERTEX))),
 )
 PLAN = PhysicalPlan(
     OPERATORS,
