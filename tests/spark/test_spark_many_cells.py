@@ -7,6 +7,7 @@ them. A few queries are then answered on a real Spark.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from incidents import generate, instants_held, read_records, write_tsv
 
 import meander
 from judge import judge
+from law import naming
 from meander.dataflow.tabular import edges_of
 from meander.engine import compile_query, staged_plan
 from meander.errors import StateError
@@ -30,7 +32,7 @@ from meander.spark.messages import Chunk, closed
 from meander.spark.run import Run
 from meander.spark.session import Session
 from oracle import expect
-from strategies import cases
+from strategies import cases, property_cases
 
 drawn = settings(
     max_examples=20,
@@ -40,6 +42,7 @@ drawn = settings(
 )
 CELLS = st.sampled_from([2, 3, 8])
 SIZES = st.sampled_from([1, 3, 1000])
+VALUE_EXAMPLES = int(os.environ.get("MEANDER_CELLS_EXAMPLES", "25"))
 
 QUERIES = {
     "closure": "STREAM s WINDOW 30 SLIDE 3\nAnswer(x, y) <- (a/b*)(x, y) as P.",
@@ -50,7 +53,8 @@ QUERIES = {
 
 
 def key_of(record) -> str:
-    return json.dumps(record.get("answer", [record.get("src"), record.get("trg"), record.get("label")]))
+    ends = record.get("answer", [record.get("src"), record.get("trg"), record.get("label")])
+    return json.dumps([ends, record.get("properties")])
 
 
 def hold_law(case, cells, size, path_operator, incident=None, **options) -> Cells:
@@ -71,6 +75,20 @@ def test_the_law_holds_for_cells_together(case, cells, size, path_operator) -> N
 
 
 @given(
+    case=property_cases(),
+    cells=CELLS,
+    size=SIZES,
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+    forgetful=st.booleans(),
+)
+@settings(drawn, max_examples=VALUE_EXAMPLES)
+def test_the_law_holds_for_cells_that_read_values(case, cells, size, path_operator, forgetful) -> None:
+    with naming(case):
+        run = hold_law(case, cells, size, path_operator, forget if forgetful else None)
+        assert sorted(run.rejects) == sorted(run_case(case, 1, size).rejects)
+
+
+@given(
     case=cases(),
     cells=CELLS,
     size=st.sampled_from([1, 3]),
@@ -80,6 +98,22 @@ def test_the_law_holds_for_cells_together(case, cells, size, path_operator) -> N
 def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator) -> None:
     """Before every step the worker has lost what it held: what is in the store is enough, in every stage."""
     hold_law(case, cells, size, path_operator, forget)
+
+
+@pytest.mark.slow
+@given(
+    case=property_cases(),
+    cells=st.sampled_from([1, 2, 3, 8]),
+    size=SIZES,
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+    forgetful=st.booleans(),
+)
+@settings(drawn, max_examples=4000, derandomize=False, report_multiple_bugs=False)
+def test_the_law_holds_for_cells_that_read_values_in_many_more_cases(
+    case, cells, size, path_operator, forgetful
+) -> None:
+    with naming(case):
+        hold_law(case, cells, size, path_operator, forget if forgetful else None)
 
 
 @pytest.mark.slow
