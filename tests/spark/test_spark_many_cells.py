@@ -32,6 +32,7 @@ from meander.spark.messages import Chunk, closed
 from meander.spark.run import Run
 from meander.spark.session import Session
 from oracle import expect
+from querytext import read_query
 from strategies import cases, property_cases
 
 drawn = settings(
@@ -201,6 +202,62 @@ def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells) ->
         shares[cell["cell"]] += cell["answers"]
     assert len(shares) == cells
     assert sum(map(bool, shares.values())) > 1
+
+
+ANY_LABEL = "STREAM s WINDOW 30\nAnswer(x, z) <- s.*(x, y), s.a(y, z)."
+
+
+@pytest.mark.parametrize("cells", [2, 3, 8])
+def test_edges_of_any_label_get_to_the_cells_that_read_them(cells) -> None:
+    rows = generate(6, 600)
+    run = Cells([compile_query(ANY_LABEL, name="q")], cells)
+    for chunks in chunks_of(rows, 70):
+        run.step(chunks)
+    assert instants_held(run.records) == instants_held(meander.run(ANY_LABEL, rows))
+    assert sum(map(bool, run.answers)) > 1
+
+
+VALUES = """\
+STREAM s (amount FLOAT) WINDOW 30 SLIDE 3
+TABLE ref (risk INT)
+Answer(x, y, paid: m, at: t) <- s.a[amount > 1](x, z, amount: m, ts: t), s.a+(z, y) as P ascending,
+    ref.n(y, risk: r), r >= 2.
+"""
+
+
+@pytest.mark.spark
+def test_answers_with_values_go_on_after_a_restart(spark, tmp_path) -> None:
+    """Over two cells and two starts: properties of edges and vertices, a table that is replaced, paths in order."""
+    edges = [
+        {"src": f"v{at % 7}", "label": "a", "trg": f"v{at * 3 % 5}", "ts": at // 2, "amount": at % 9 / 2}
+        for at in range(240)
+    ]
+    levels = [{"src": f"v{at % 5}", "label": "n", "ts": at * 4, "risk": at % 4} for at in range(30)]
+    for name, rows in (("s", edges), ("ref", levels)):
+        (tmp_path / name).mkdir()
+        half = len(rows) // 2
+        for part, of_part in enumerate((rows[:half], rows[half:])):
+            lines = "".join(json.dumps(row) + "\n" for row in of_part)
+            (tmp_path / f"{name}-{part}.jsonl").write_text(lines)
+
+    def start(part) -> Run:
+        for name in ("s", "ref"):
+            (tmp_path / f"{name}-{part}.jsonl").rename(tmp_path / name / f"{part}.jsonl")
+        session = Session(spark)
+        session.stream("s", str(tmp_path / "s"))
+        session.stream("ref", str(tmp_path / "ref"))
+        session.query(VALUES, "q")
+        sinks = {"q": str(tmp_path / "out.jsonl")}
+        return session.start(str(tmp_path / "checkpoint"), sinks, cells=2, idle=1e9)
+
+    run = start(0)
+    run.process_available()
+    run.stop()
+    start(1).finish()
+    records = read_records(tmp_path / "out.jsonl")
+    expected = expect(read_query(VALUES), {"s": edges, "ref": levels}, 0)
+    judge(records, expected, mode="intervals", paths=False)
+    assert len({json.dumps(record["properties"]) for record in records}) > 20
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from meander.physical.streams import SIDES, StreamSchema
 class Delivery:
     """How one label of a stream gets to the cells of a stage: broadcast, or to the owners of its ends `sides`.
 
-    Without a label it is how all tuples get there: those of a derived stream, or those that a scan of any label reads.
+    Without a label it is how all of its tuples get there: a derived stream, or one that a scan of any label reads.
     """
 
     stage: int

@@ -38,6 +38,7 @@ from meander.spark.settings import local_spark, prepare_session, refuse_connect
 from meander.spark.start import RunRequest, start_run, vertex_type
 from meander.spark.workers.failures import translated
 from meander.syntax.query import RegularQuery
+from meander.syntax.values import ValueType
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 NAME_HINT = "letters, digits and _, not a digit first"
@@ -69,7 +70,10 @@ class Query:
         """The query, the plan that will run, its state, and warnings; or one of the stages `query`, `logical`,
         `plans` and `physical`, or `all` of them."""
         options = RunOptions(time_unit=self.session.time_unit, plan=self.compiled.requested_plan, cells=cells)
-        return explain(compile_query(self.text, options, views=self.session.views), stage, options)
+        types = self.session._column_types()
+        return explain(
+            compile_query(self.text, options, views=self.session.views, types=types), stage, options
+        )
 
     def dataframe(self, *, result: str | None = None, folder: str | None = None, **options: Any) -> DataFrame:
         """The answers as a streaming DataFrame.
@@ -143,11 +147,24 @@ class Session:
             self.sources[name] = StreamSource(frame=source, columns=dict(columns or {}), label=label)
 
     def query(self, text: str, name: str | None = None, *, plan: int | None = None) -> Query:
-        """Register a query in Datalog or G-CORE. It can read earlier queries as views, by their names."""
+        """Register a query in Datalog or G-CORE. It can read earlier queries as views, by their names.
+
+        What it does not say of the types of properties, the DataFrames say that are streams by then.
+        """
         chosen = name if name is not None else f"query{len(self.queries) + 1}"
         self._check_new(chosen)
         options = RunOptions.of(time_unit=self.time_unit, plan=plan)
-        return self.register(compile_query(text, options, name=chosen, views=self.views))
+        return self.register(
+            compile_query(text, options, name=chosen, views=self.views, types=self._column_types())
+        )
+
+    def _column_types(self) -> dict[str, dict[str, ValueType]]:
+        """By stream: the types of the columns of DataFrames."""
+        return {
+            name: {column: kind for column, kind in source.property_types().items() if kind is not None}
+            for name, source in self.sources.items()
+            if source.frame is not None
+        }
 
     def register(self, compiled: CompiledQuery) -> Query:
         """Register a query that is compiled already, in the session's time unit; it is not planned again."""

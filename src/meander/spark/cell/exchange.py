@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
+from meander.algebra.nodes import Side
 from meander.dataflow.answers import Answers, take_answers
 from meander.dataflow.edges import Array, Edges, Text, by_time, concat_edges, match_labels, nameless
 from meander.dataflow.value_names import value_array
@@ -95,6 +97,11 @@ def derived_edges(parts: Sequence[Answers]) -> Edges:
     )
 
 
+def is_by_side(side: Side, delivery: Delivery) -> bool:
+    """Whether tuples go to the owners of their ends on this side."""
+    return side in delivery.sides
+
+
 class Sender:
     """Sends a cell's edges to the cells of later stages.
 
@@ -148,7 +155,7 @@ class Sender:
             yield range(cells), edges if count == edges.rows else edges.take(broadcast)
         targets = {}
         for side in SIDES:
-            by_side = having(lambda delivery, side=side: side in delivery.sides) & ~broadcast
+            by_side = having(partial(is_by_side, side)) & ~broadcast
             if by_side.any():
                 targets[side] = np.where(by_side, owners(getattr(edges, side), cells), cells)
         for cell in range(cells):
