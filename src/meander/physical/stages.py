@@ -12,9 +12,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from meander.algebra.nodes import Plan, Receive, Side, WScan
-from meander.algebra.trees import walk
-from meander.errors import ArgumentError
+from meander.algebra.nodes import Plan, Receive, Side
 from meander.physical.plan import (
     Operator,
     PhysicalPlan,
@@ -32,12 +30,12 @@ from meander.physical.streams import SIDES, StreamSchema
 class Delivery:
     """How one label of a stream gets to the cells of a stage: broadcast, or to the owners of its ends `sides`.
 
-    A derived stream has the label "".
+    Without a label it is how all of its tuples get there: a derived stream, or one that a scan of any label reads.
     """
 
     stage: int
     stream: str
-    label: str
+    label: str | None
     broadcast: bool
     sides: tuple[Side, ...] = ()
 
@@ -109,12 +107,6 @@ def build_stages(
     """The plan of all results for a number of cells; with `paths`, also the plans that prove the answers."""
     if cells == 1:
         only = build(list(plans), path_operator=path_operator, paths=paths, declared=declared)
-        return StagedPlan((Stage(only),), declared=declared)
-    scanned = (node for plan in plans for node in walk(plan.plan))
-    if any(isinstance(node, WScan) and not node.labels for node in scanned):
-        raise ArgumentError(
-            "a query of edges of any label runs in one cell", hint="name the labels, or leave out --cells"
-        )
     cutter = _Cutter()
     parts = cutter.cut(plans, paths)
     in_full = frozenset((plan.query, plan.head) for plan in plans if cutter.position_of(plan.plan) is None)
@@ -210,9 +202,9 @@ class _Cutter:
 def _deliveries(stages: Sequence[Stage]) -> tuple[Delivery, ...]:
     deliveries = []
     for number, stage in enumerate(stages):
-        sides: dict[tuple[str, str], set[Side | None]] = {}
+        sides: dict[tuple[str, str | None], set[Side | None]] = {}
         for operator in stream_operators(stage.plan.operators):
-            label = (operator.label or "") if isinstance(operator, ScanOp) else ""
+            label = operator.label if isinstance(operator, ScanOp) else None
             sides.setdefault((operator.source.name, label), set()).add(operator.source.side)
         for (stream, label), read in sides.items():
             broadcast = None in read
