@@ -124,7 +124,7 @@ def test_answers_are_those_of_the_snapshots_whatever_cells_have_lost(recovery) -
 
 
 @given(recovery=property_recoveries())
-@settings(drawn, max_examples=30)
+@settings(drawn, max_examples=20)
 def test_answers_with_values_are_those_of_the_snapshots_whatever_cells_have_lost(recovery) -> None:
     hold_law_of_drawn(recovery)
 
