@@ -256,7 +256,8 @@ def pack_records(standing: Standing, horizon: int) -> None:
             continue
         for edge in range(standing.begin[record], standing.begin[record + 1]):
             standing.edge_relation[edges] = standing.edge_relation[edge]
-            standing.edge_key[edges] = standing.edge_key[edge]
+            for column in range(standing.edge_key.shape[1]):
+                standing.edge_key[edges, column] = standing.edge_key[edge, column]
             edges += 1
         standing.key[kept, SRC] = standing.key[record, SRC]
         standing.key[kept, TRG] = standing.key[record, TRG]
