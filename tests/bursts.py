@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from oracle import Edge
+from oracle import Edge, fields
 from querytext import Query, Vertex, read_query, steps
 from strategies import CAPACITIES, UNASKED, Case, draw_query, pick
 
@@ -123,6 +124,44 @@ def burst_edges(
     return drawn_edges
 
 
+# Values beside each operator: as keys of joins and unions, compared between edges, in the steps of paths, as times.
+PROPERTY_BODIES = (
+    "Answer(x, y, w: m) <- a(x, y, w: m).",
+    "Answer(x, y, w: m) <- a(x, y, w: m).\nAnswer(x, y, w: m) <- b(x, y, w: m).",
+    "Answer(x, y, w: m) <- a(x, z, w: m), b(z, y, w: n), m < n.",
+    "Answer(x, y) <- a(x, z, w: m), b(z, y, w: m), x != y.",
+    "Answer(x, y, at: t) <- a(x, z, ts: t), b(z, y, ts: u), t <= u, u - t <= 5.",
+    "Answer(x, y) <- a[w > 1](x, y).",
+    "Answer(x, y) <- (a[w > 0])+(x, y) as P.",
+    "Answer(x, y) <- (a[w > 1]|^b[w < 2])*(x, y).",
+    "Answer(x, y) <- (a|b)+(x, y) as P ascending.",
+    "Answer(x, y) <- (a|b)+(x, y) as P strictly ascending.",
+    "Answer(x, y) <- (a/b*)(x, y) as P ascending.",
+    "D(x, y) <- a(x, y, w: m), m > 0.\nAnswer(x, y) <- D+(x, y) as P ascending.",
+    "D(x, y, w: m) <- a(x, z, w: m), b(z, y, w: m).\nAnswer(x, y) <- D[w > 0]+(x, y).",
+    "Answer(x, y, w: m) <- a+(x, y), b(x, y, w: m), a(y, w: n), n >= m.",
+)
+
+
+@st.composite
+def property_bursts(draw: st.DrawFn) -> Case:
+    """A burst whose edges have weights, and a query that reads them; some of its rows are vertex tuples."""
+    window, slide = pick(draw, ((10, 1), (10, 4), (3, 1), (24, 12)))
+    query = read_query(f"STREAM s (w INT) WINDOW {window} SLIDE {slide}\n{pick(draw, PROPERTY_BODIES)}")
+    case = draw(burst_cases(query))
+    chance = random.Random(draw(st.integers(0, 1 << 30)))
+    vertices = query.has_vertices("s")
+    rows: list[Edge] = []
+    for edge in case.streams["s"]:
+        row = fields(edge) | {"w": chance.choice((0, 1, 1, 2, 3, None))}
+        if row["op"] == "-" and chance.random() < 0.5:
+            del row["w"]
+        if vertices and chance.random() < 0.3:
+            del row["trg"]
+        rows.append(row)
+    return replace(case, streams={"s": rows})
+
+
 @st.composite
 def bursts(draw: st.DrawFn) -> Case:
     """A query, a burst of edges for each of its streams, and a way to run it."""
@@ -132,6 +171,12 @@ def bursts(draw: st.DrawFn) -> Case:
         query = read_query(f"STREAM social WINDOW {window} SLIDE {slide}\n{pick(draw, BODIES)}")
     else:
         query = draw_query(draw, (0, 1, 2, 10, 11))
+    return draw(burst_cases(query))
+
+
+@st.composite
+def burst_cases(draw: st.DrawFn, query: Query) -> Case:
+    """A burst of edges for each of a query's streams, and a way to run it."""
     named = {step for rule in query.rules for atom in rule.body for step in steps(atom.expr)}
     names = pick(draw, (int, lambda number: f"v{number}"))
     streams = {}

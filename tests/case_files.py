@@ -1,4 +1,4 @@
-"""Named cases as text: comments, options, the query, and for each stream its edges as JSON.
+"""Named cases as text: comments, options, the query, and for each stream its rows as JSON.
 
     # Why the case is here.
     #! lateness 3
@@ -7,6 +7,7 @@
 
     --- social
     ["u", "a", "v", 0]
+    {"src": "u", "label": "a", "trg": "v", "ts": 1, "amount": 0.5}
 
 An option is a field of `Case`. What a law finds wrong is printed in this form, to be saved under
 `tests/laws/cases/` with a name that states the claim.
@@ -19,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from oracle import Edge
 from querytext import read_query
@@ -32,13 +34,18 @@ def read_case(file: Path) -> Case:
     streams = {}
     for part in parts:
         name, *lines = part.splitlines()
-        streams[name.strip()] = [tuple(json.loads(line)) for line in lines if line.strip()]
+        streams[name.strip()] = [row_of(json.loads(line)) for line in lines if line.strip()]
     given = dict(line[2:].split() for line in text.splitlines() if line.startswith("#!"))
     assert given.keys() <= OPTIONS.keys(), f"{file}: unknown options {sorted(given.keys() - OPTIONS.keys())}"
     options = {
         name: value if isinstance(OPTIONS[name], str) else json.loads(value) for name, value in given.items()
     }
     return Case(read_query(text), streams, **options)
+
+
+def row_of(given: Any) -> Edge:
+    """A row of a file: a list, or an object where it has properties."""
+    return given if isinstance(given, dict) else tuple(given)
 
 
 def case_text(case: Case) -> str:
@@ -50,7 +57,7 @@ def case_text(case: Case) -> str:
             lines.append(f"#! {name} {value if isinstance(value, str) else json.dumps(value)}")
     lines += [case.text.rstrip(), ""]
     for name, edges in case.streams.items():
-        lines += [f"--- {name}", *(json.dumps(list(edge), ensure_ascii=False) for edge in edges)]
+        lines += [f"--- {name}", *(json.dumps(edge, ensure_ascii=False) for edge in edges)]
     return "\n".join(lines) + "\n"
 
 

@@ -12,10 +12,12 @@ from meander.dataflow.answers import as_dicts
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY, Edges
 from meander.dataflow.ingest import Ingest
+from meander.dataflow.layout import stream_layouts
 from meander.dataflow.tabular import from_tuples
 from meander.engine import compile_query, open_dataflow, physical_plan, query_plans
 from meander.options import RunOptions
 from meander.physical.plan import PhysicalPlan, QueryPlan
+from meander.physical.streams import StreamSchema
 
 Step = tuple[str, Edges | None]
 Records = list[dict[str, Any]]
@@ -55,9 +57,15 @@ def answered(dataflow: Dataflow, stream: str, *rows: Any) -> Records:
     return processed(dataflow, {stream: edges_of(*rows)}, INFINITY)
 
 
-def steps_of(streams: Mapping[str, Sequence[Any]], batch_rows: int) -> list[Step]:
-    """Chunks of all streams, the one furthest behind next, and at the end of each a None."""
-    reading = {name: from_tuples(rows, batch_rows=batch_rows) for name, rows in streams.items()}
+def steps_of(
+    streams: Mapping[str, Sequence[Any]], batch_rows: int, schemas: Mapping[str, StreamSchema] | None = None
+) -> list[Step]:
+    """Chunks of all streams, the one furthest behind next, and at the end of each a None. What is read of a stream's
+    rows is that of a plan's `schemas`; unusable rows are left out."""
+    layouts = stream_layouts(schemas or {}, streams, time_unit="s")
+    reading = {
+        name: from_tuples(rows, batch_rows=batch_rows, layout=layouts[name]) for name, rows in streams.items()
+    }
     reached = dict.fromkeys(streams, -1)
     steps: list[Step] = []
     while reading:

@@ -10,12 +10,28 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from oracle import Answer, Expected, Interval, answers, covers, is_nullable, operation, union
+from oracle import (
+    FOREVER,
+    Answer,
+    Expected,
+    Interval,
+    answers,
+    covers,
+    edge_key,
+    head_types,
+    is_nullable,
+    operation,
+    time_of,
+    union,
+)
 from querytext import Alt, Atom, Back, Expr, Query, Rep, Rule, Seq, Step, Vertex, query_text, steps
 
 Record = Mapping[str, Any]
+
+PYTHON_TYPES = {"INT": int, "TIME": int, "FLOAT": float, "STRING": str, "BOOL": bool}
 
 
 def judge(
@@ -45,12 +61,16 @@ class _Court:
         for record in records:
             by_answer[self.answer_of(record)].append(record)
         for answer in sorted({*by_answer, *self.expected.answers}, key=repr):
-            if self.mode == "changes":
+            if self.changes:
                 self.check_changes(answer, by_answer[answer])
             else:
                 self.check_intervals(answer, by_answer[answer])
             if self.paths:
                 self.check_paths(answer, by_answer[answer])
+
+    @property
+    def changes(self) -> bool:
+        return self.mode == "changes"
 
     def refuse(self, what: str, answer: Answer | None = None, records: Sequence[Record] = ()) -> None:
         """Raise, saying what is wrong with which answer."""
@@ -61,7 +81,7 @@ class _Court:
             lines += [
                 f"answer {answer}:",
                 f"  expected {interval_text(self.expected.answers.get(answer, []))}",
-                *([f"  got      {interval_text(instants(records))}"] if self.mode == "intervals" else []),
+                *([f"  got      {interval_text(instants(records))}"] if not self.changes else []),
                 "  from its records",
                 *indented(map(str, records), by=4),
             ]
@@ -71,9 +91,11 @@ class _Court:
     # Fields
 
     def answer_of(self, record: Record) -> Answer:
-        """The record's vertices, once its fields are seen to be as promised."""
+        """The record's vertices and values, once its fields are seen to be as promised."""
         query = self.expected.query
         named = {"src", "trg", "label"} if query.arity == 2 else {"answer"}
+        types = head_types(query, query.result)
+        named |= {"properties"} if types else set()
         fields = named | {"ts", "exp", "op"} | ({"path"} if self.paths else set())
         if set(record) != fields:
             self.refuse(f"a record has the fields {sorted(fields)}, not those of {record}")
@@ -83,15 +105,30 @@ class _Court:
             self.refuse(f"ts is an integer: {record}")
         if query.arity == 2 and record["label"] != result_label(query):
             self.refuse(f"the label is {result_label(query)!r}: {record}")
-        if record["op"] == "+" and self.mode == "intervals":
-            if type(record["exp"]) is not int or record["exp"] <= record["ts"]:
+        if record["op"] == "+" and not self.changes:
+            # Without exp it holds for ever, which is for the oracle to say.
+            if record["exp"] is not None and (
+                type(record["exp"]) is not int or record["exp"] <= record["ts"]
+            ):
                 self.refuse(f"exp is an integer after ts: {record}")
         elif record["exp"] is not None:
             self.refuse(f"exp is null: {record}")
         answer = (record["src"], record["trg"]) if query.arity == 2 else tuple(record["answer"])
         if len(answer) != query.arity:
             self.refuse(f"an answer has {query.arity} vertices: {record}")
-        return answer
+        return answer + self.values_of(record, types)
+
+    def values_of(self, record: Record, types: Mapping[str, str]) -> Answer:
+        """The values of a record in the order of their names, each of its own type."""
+        properties = record.get("properties", {})
+        if set(properties) != set(types):
+            self.refuse(f"the properties are {sorted(types)}: {record}")
+        for name, value in properties.items():
+            if type(value) is not PYTHON_TYPES[types[name]]:
+                self.refuse(f"{name} is a {types[name]}: {record}")
+            if str(value) == "-0.0":
+                self.refuse(f"there is one zero: {record}")
+        return tuple(properties[name] for name in sorted(types))
 
     # ------------------------------------------------------------------------------------------------------
     # Instants
@@ -110,7 +147,7 @@ class _Court:
         time = records[place]["ts"]
         if not any(deleted <= time for deleted in self.times["-"]):
             self.refuse(f"a '-' at {time} without a deletion in the input", answer, records)
-        cut = [end for start, end in effective(records[:place]) if end > time]
+        cut = [end for _, end in effective(records[:place]) if end > time]
         if not cut:
             self.refuse(f"the '-' at {time} cuts nothing", answer, records)
         # A path's edge may be gone where the answer is not; an edge may go and come back in one instant.
@@ -125,7 +162,7 @@ class _Court:
         """What follows from the edges up to an instant alone."""
         if time not in self.prefixes:
             past = {
-                name: [edge for edge in edges if edge[3] <= time]
+                name: [edge for edge in edges if time_of(edge) <= time]
                 for name, edges in self.expected.accepted.items()
             }
             self.prefixes[time] = answers(self.expected.query, past)
@@ -138,6 +175,7 @@ class _Court:
         """
         maximal = self.expected.answers.get(answer, [])
         wanted = [change for start, end in maximal for change in (("+", start), ("-", end))]
+        wanted = [change for change in wanted if change != ("-", FOREVER)]
         got: list[tuple[str, int]] = []
         for record in records:
             got.append((record["op"], record["ts"]))
@@ -152,13 +190,21 @@ class _Court:
 
     @cached_property
     def times(self) -> dict[str, set[int]]:
-        """When edges of labels that the query names arrive (`+`), and when they are deleted (`-`)."""
-        named = asked(self.expected.query)
+        """When edges of labels that the query names arrive (`+`), and when they are deleted, or replaced in a table
+        (`-`)."""
+        query = self.expected.query
+        named = {step.bare for step in asked(query)}
+        tables = {stream.name for stream in query.streams if stream.table}
         times: dict[str, set[int]] = {"+": set(), "-": set()}
         for name, edges in self.expected.accepted.items():
+            known = set()
             for edge in edges:
-                if Step(edge[1], name) in named:
-                    times[operation(edge)].add(edge[3])
+                key = edge_key(edge)
+                if Step(key[1], name, vertex=key[2] is None) in named:
+                    times[operation(edge)].add(time_of(edge))
+                    if name in tables and key in known:
+                        times["-"].add(time_of(edge))
+                    known.add(key)
         return times
 
     # ------------------------------------------------------------------------------------------------------
@@ -167,29 +213,30 @@ class _Court:
     def check_paths(self, answer: Answer, records: Sequence[Record]) -> None:
         """Each `+` record's path is a proof of it through the whole of its interval."""
         proofs = proofs_of(self.expected.query, self.expected.query.result)
-        for record, (start, end) in zip(records, effective(records), strict=True):
+        for record, (start, end) in zip(records, effective(records, changes=self.changes), strict=True):
             if record["op"] == "-" or record["path"] is None:
                 if record["path"] is not None:
                     self.refuse(f"a '-' has no path: {record}", answer, records)
                 if record["op"] == "+" and proofs.required:
                     self.refuse(f"a path is missing: {record}", answer, records)
-            elif not proofs.exprs:
+            elif not proofs.words:
                 self.refuse(f"a path for what is no path: {record}", answer, records)
             elif start < end and not any(
-                self.proves(expr, record, answer, start, end) for expr in proofs.exprs
+                self.proves(word, record, answer, start, end) for word in proofs.words
             ):
-                known = any(spells(expr, record["path"], *answer) for expr in proofs.exprs)
+                known = any(spells(word, record["path"], *answer[:2]) for word in proofs.words)
                 fault = (
                     "has an edge that does not hold throughout" if known else "spells no word from src to trg"
                 )
                 self.refuse(f"in [{start}, {end}) the path {fault}: {record}", answer, records)
 
-    def proves(self, expr: Expr, record: Record, answer: Answer, start: int, end: int) -> bool:
+    def proves(self, words: Words, record: Record, answer: Answer, start: int, end: int) -> bool:
         """Whether the path spells a word of the expression, from end to end, with edges that hold
         throughout."""
-        src, trg = answer
+        src, trg = answer[:2]
         if record["path"]:
-            return spells(expr, record["path"], src, trg, holding=(self.expected, start, end))
+            return spells(words, record["path"], src, trg, holding=(self.expected, start, end))
+        expr = words.expr
         touching = [interval for step in steps(expr) for interval in self.touching[step].get(src, ())]
         return src == trg and is_nullable(expr) and covers(union(touching), start, end)
 
@@ -207,7 +254,7 @@ class _Court:
 def result_label(query: Query) -> str:
     """What answers are called: by their head, but an `Answer` that only hands on another head keeps its name."""
     match query.rules_of(query.result):
-        case [Rule("Answer", (first, second), (Atom(Step(head, None), src, trg, _),))]:
+        case [Rule("Answer", (first, second), (Atom(Step(head, None, None), src, trg, _, ()),), (), ())]:
             if (first, second) == (src, trg) and src != trg:
                 return head
     return query.result
@@ -217,13 +264,18 @@ def asked(query: Query) -> set[Step]:
     return {step for rule in query.rules for atom in rule.body for step in steps(atom.expr)}
 
 
-def effective(records: Sequence[Record]) -> list[Interval]:
+def effective(records: Sequence[Record], *, changes: bool = False) -> list[Interval]:
     """What each record says once the `-` records after it have cut it (in `changes` mode, its first
     instant)."""
     intervals = []
     for place, record in enumerate(records):
         start = record["ts"]
-        end = start if record["op"] == "-" else start + 1 if record["exp"] is None else record["exp"]
+        if record["op"] == "-":
+            end = start
+        elif record["exp"] is None:
+            end = start + 1 if changes else FOREVER
+        else:
+            end = record["exp"]
         cuts = [later["ts"] for later in records[place + 1 :] if later["op"] == "-"]
         intervals.append((start, max(start, min([end, *cuts]))))
     return intervals
@@ -238,41 +290,66 @@ def instants(records: Sequence[Record]) -> list[Interval]:
 # Words
 
 
+class Words(NamedTuple):
+    """The words of an expression; with an order, those along edges whose times have it.
+
+    `beside_timed`: other paths of the same result have times, so that a step may have a null in their place.
+    """
+
+    expr: Expr
+    order: str = ""
+    beside_timed: bool = False
+
+
 @dataclass(frozen=True)
 class Proofs:
-    """The expressions that a path of the answer may spell, and whether each answer must have a path."""
+    """What a path of the answer may spell, and whether each answer must have a path."""
 
-    exprs: tuple[Expr, ...]
+    words: tuple[Words, ...]
     required: bool
 
 
 def proofs_of(query: Query, head: str) -> Proofs:
     """An answer is a path where its rule is one path atom from the first of its vertices to the second.
-    An edge, or a rule that only renames, may have the path or not."""
-    exprs: list[Expr] = []
+    An edge, or a rule that only renames or compares, may have the path or not."""
+    words: list[Words] = []
     required = True
     for rule in query.rules_of(head):
-        expr = only_expr(rule)
-        if expr is None:
+        atom = only_atom(rule)
+        if atom is None:
             required = False
             continue
-        exprs.append(expr)
-        if isinstance(expr, Step):
+        words.append(Words(atom.expr, atom.order))
+        required = required and not rule.comparisons
+        if isinstance(atom.expr, Step):
             required = False
-            if expr.stream is None:
-                exprs += proofs_of(query, expr.label).exprs
-    return Proofs(tuple(exprs), required)
+            if atom.expr.stream is None:
+                words += proofs_of(query, atom.expr.label).words
+    timed = any(each.order for each in words)
+    return Proofs(tuple(each._replace(beside_timed=timed) for each in words), required)
 
 
-def only_expr(rule: Rule) -> Expr | None:
-    """The expression of a rule `head(x, y) <- expr(x, y)`."""
-    if len(rule.body) == 1 and rule.args == (rule.body[0].src, rule.body[0].trg):
-        return rule.body[0].expr
-    return None
+def only_atom(rule: Rule) -> Atom | None:
+    """The atom of a rule `head(x, y) <- expr(x, y)`."""
+    [first, *others] = rule.body
+    if others or rule.args != (first.src, first.trg) or (isinstance(first.expr, Step) and first.expr.vertex):
+        return None
+    return first
+
+
+def in_time(path: Sequence[Sequence[Any]], words: Words) -> bool:
+    """Whether each step has the fields that it should, and the times have the order."""
+    if not words.order:
+        return all(len(step) == 3 or (words.beside_timed and step[3:] == [None]) for step in path)
+    if any(len(step) != 4 or type(step[3]) is not int for step in path):
+        return False
+    strictly = words.order.startswith("strictly")
+    times = [step[3] for step in path]
+    return all(one < other if strictly else one <= other for one, other in pairwise(times))
 
 
 def spells(
-    expr: Expr,
+    words: Words,
     path: Sequence[Sequence[Any]],
     src: Vertex,
     trg: Vertex,
@@ -309,17 +386,19 @@ def spells(
         count, vertex = place
         if count == len(path):
             return None
-        first, label, second = path[count]
+        first, label, second = path[count][:3]
         if label not in (wanted.label, f"{wanted.stream}.{wanted.label}"):
             return None
         if holding is not None:
             expected, start, end = holding
-            if not covers(expected.history.get(wanted, {}).get((first, second), []), start, end):
+            history = expected.timed if words.order else expected.history
+            edge = (first, second, path[count][3]) if words.order else (first, second)
+            if not covers(history.get(wanted, {}).get(edge, []), start, end):
                 return None
         before, after = (second, first) if backwards else (first, second)
         return (count + 1, after) if before == vertex else None
 
-    return (len(path), trg) in read(expr, {(0, src)}, False)
+    return in_time(path, words) and (len(path), trg) in read(words.expr, {(0, src)}, False)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -8,17 +8,57 @@ fixpoints. `tests/judge.py` holds a run's answer records against what `expect` f
 
 from __future__ import annotations
 
+import math
+import operator
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 from itertools import pairwise
+from typing import Any, NamedTuple
 
-from querytext import Alt, Atom, Back, Expr, Query, Rep, Rule, Seq, Step, Var, Vertex, steps
+from querytext import (
+    Alt,
+    Among,
+    And,
+    Atom,
+    Back,
+    Compare,
+    Expr,
+    Math,
+    Not,
+    Or,
+    Predicate,
+    Query,
+    Rep,
+    Rule,
+    Scalar,
+    Seq,
+    Step,
+    Stream,
+    Value,
+    Var,
+    Vertex,
+    names_in,
+    steps,
+)
 
-Edge = tuple[Vertex, str, Vertex, int] | tuple[Vertex, str, Vertex, int, str]
+Edge = tuple[Any, ...] | Mapping[str, Any]
+"""A row of a stream: `(src, label, trg, ts[, op])`, or a mapping with these keys and properties."""
+
 Interval = tuple[int, int]
-Pairs = set[tuple[Vertex, Vertex]]
-Answer = tuple[Vertex, ...]
+Row = tuple[Any, ...]
+"""A tuple of a relation: its vertices, then its values in the order of their names; for an edge of a stream whose
+time the query reads, the time is one of these."""
+
+Rows = set[Row]
+Answer = tuple[Any, ...]
+"""The vertices of an answer, then its values in the order of their names."""
+
+FOREVER = 1 << 62
+"""The end of what never ends: the rows of a table that nothing replaces."""
 
 MOST_TUPLES = 20_000
 
@@ -51,57 +91,275 @@ def covers(maximal: Sequence[Interval], start: int, end: int) -> bool:
 # Streams
 
 
+FIELDS = ("src", "label", "trg", "ts", "op")
+MISSING = "missing field"
+
+
+def fields(edge: Edge) -> dict[str, Any]:
+    """A row as a mapping; what it does not have is None."""
+    given = edge if isinstance(edge, Mapping) else dict(zip(FIELDS, edge, strict=False))
+    return dict.fromkeys(FIELDS) | {"op": "+"} | dict(given)
+
+
 def operation(edge: Edge) -> str:
-    return edge[4] if len(edge) == 5 else "+"
+    return str(fields(edge)["op"])
 
 
-def is_usable(edge: Edge) -> bool:
-    """Whether an edge has all its fields and a time that can be one."""
-    time = edge[3]
-    return all(field is not None for field in edge[:4]) and isinstance(time, int) and time >= 0
+def time_of(edge: Edge) -> int:
+    """The time of a usable row; a row of a table may have none, and holds from the beginning."""
+    return int(fields(edge)["ts"] or 0)
 
 
-def in_order(edges: Iterable[Edge], lateness: int = 0) -> tuple[list[Edge], list[Edge]]:
+def edge_key(edge: Edge) -> tuple[Vertex, str, Vertex | None]:
+    row = fields(edge)
+    return row["src"], row["label"], row["trg"]
+
+
+class BadValue(Exception):
+    """A value that is not of its property's type."""
+
+
+def read_value(value: Any, kind: str) -> Value | None:
+    """A property's value as the type that it has; None where it is missing."""
+    match kind, value:
+        case _, None:
+            return None
+        case "BOOL", bool():
+            return value
+        case "STRING", str():
+            return value
+        case (("INT" | "TIME" | "FLOAT"), bool()):
+            pass
+        case "FLOAT", int() | float():
+            # NaN is a missing value, and there is one zero.
+            return None if math.isnan(value) else float(value) + 0.0
+        case (("INT" | "TIME"), int()) if -(2**63) <= value < 2**63:
+            return value
+        case "TIME", str() if re.match(r"\d{4}-\d\d-\d\d", value):
+            at = datetime.fromisoformat(value)
+            return math.floor((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+    raise BadValue(f"{value!r} is no {kind}")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How the rows of a stream are read: which properties count, of what type, and whether rows may lack `trg` or
+    `ts`."""
+
+    types: Mapping[str, str]
+    vertices: bool = False
+    table: bool = False
+
+    def values(self, edge: Edge) -> dict[str, Value | None]:
+        row = fields(edge)
+        return {name: read_value(row.get(name), kind) for name, kind in self.types.items()}
+
+    def fault(self, edge: Edge) -> str | None:
+        """Why a row cannot be used, whatever came before it."""
+        row = fields(edge)
+        needed = {"src", "label"} | (set() if self.vertices else {"trg"}) | (set() if self.table else {"ts"})
+        if any(row[name] is None for name in needed):
+            return MISSING
+        time = row["ts"] if row["ts"] is not None else 0
+        if not isinstance(time, int):
+            return "time is no integer"
+        if time < 0:
+            return "negative time"
+        for name, kind in self.types.items():
+            try:
+                read_value(row.get(name), kind)
+            except BadValue:
+                return f"bad value of {name}"
+        return None
+
+
+PLAIN = Reader({})
+
+
+def reader_of(query: Query, stream: Stream) -> Reader:
+    types = query.types(stream.name)
+    named = {name: types[name] for name in sorted(query.named(stream.name))}
+    return Reader(named, query.has_vertices(stream.name), stream.table)
+
+
+def is_usable(edge: Edge, reader: Reader = PLAIN) -> bool:
+    """Whether a row has all its fields, a time that can be one, and values of the types of their properties."""
+    return reader.fault(edge) is None
+
+
+def in_order(
+    edges: Iterable[Edge], lateness: int = 0, reader: Reader = PLAIN
+) -> tuple[list[Edge], list[Edge]]:
     """The edges that count, by time and then arrival, and those that are rejected (unusable, or later
     than `lateness` after a newer one)."""
     accepted: list[Edge] = []
     rejected: list[Edge] = []
     newest = 0
     for edge in edges:
-        if is_usable(edge) and edge[3] >= newest - lateness:
-            newest = max(newest, edge[3])
+        if is_usable(edge, reader) and time_of(edge) >= newest - lateness:
+            newest = max(newest, time_of(edge))
             accepted.append(edge)
         else:
             rejected.append(edge)
-    return sorted(accepted, key=lambda edge: edge[3]), rejected
+    return sorted(accepted, key=time_of), rejected
+
+
+class Arrival(NamedTuple):
+    """One arrival of an edge or vertex tuple, and when it is valid."""
+
+    src: Vertex
+    label: str
+    trg: Vertex | None
+    ts: int
+    values: Mapping[str, Value | None]
+    valid: Interval
+
+
+def arrivals(
+    stream: Stream, edges: Iterable[Edge], lateness: int = 0, reader: Reader = PLAIN
+) -> list[Arrival]:
+    """All arrivals of a stream, and when each is valid: until it expires, is deleted, or is replaced in a table."""
+    # By end points and label, since no other row can end them.
+    found: defaultdict[tuple[Vertex, str, Vertex | None], list[Arrival]] = defaultdict(list)
+    for edge in in_order(edges, lateness, reader)[0]:
+        time, values = time_of(edge), reader.values(edge)
+        before = found[edge_key(edge)]
+        if operation(edge) == "-" or stream.table:
+            said = values if operation(edge) == "-" else {}
+            for place, earlier in enumerate(before):
+                if all(earlier.values[name] == value for name, value in said.items() if value is not None):
+                    start, end = earlier.valid
+                    before[place] = earlier._replace(valid=(start, min(end, time)))
+        if operation(edge) == "+":
+            end = FOREVER if stream.table else time // stream.slide * stream.slide + stream.window
+            before.append(Arrival(*edge_key(edge), time, values, (time, end)))
+    return [arrival for each in found.values() for arrival in each]
 
 
 def valid_intervals(
     edges: Iterable[Edge], window: int, slide: int = 1, lateness: int = 0
 ) -> dict[tuple[Vertex, str, Vertex], list[Interval]]:
     """When each edge `(src, label, trg)` of a stream is valid."""
-    arrivals: defaultdict[tuple[Vertex, str, Vertex], list[Interval]] = defaultdict(list)
-    for edge in in_order(edges, lateness)[0]:
-        src, label, trg, time = edge[:4]
-        before = arrivals[src, label, trg]
-        if operation(edge) == "-":
-            arrivals[src, label, trg] = [(start, min(end, time)) for start, end in before]
-        else:
-            before.append((time, time // slide * slide + window))
-    return {edge: valid for edge, intervals in arrivals.items() if (valid := union(intervals))}
+    found: defaultdict[Any, list[Interval]] = defaultdict(list)
+    for arrival in arrivals(Stream("", window, slide), edges, lateness):
+        found[arrival.src, arrival.label, arrival.trg].append(arrival.valid)
+    return {edge: valid for edge, intervals in found.items() if (valid := union(intervals))}
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Predicates: true, false, or None for unknown
+
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def number_or_text(left: Value, right: Value) -> tuple[Value, Value]:
+    """An INT beside a FLOAT is converted to FLOAT; text beside a number is a TIME that the query states."""
+    if isinstance(left, str) != isinstance(right, str):
+        return tuple(read_value(each, "TIME") for each in (left, right))  # type: ignore[return-value]
+    if isinstance(left, float) or isinstance(right, float):
+        return float(left), float(right)
+    return left, right
+
+
+def scalar_value(scalar: Scalar, row: Mapping[str, Value | None]) -> Value | None:
+    """The value of a scalar; None where it is missing, or where arithmetic has no result."""
+    match scalar:
+        case Var(name):
+            return row.get(name)
+        case Math(op, one, other):
+            left, right = scalar_value(one, row), scalar_value(other, row)
+            return None if left is None or right is None else calculated(op, left, right)
+    return scalar
+
+
+def calculated(op: str, left: Any, right: Any) -> Value | None:
+    left, right = number_or_text(left, right)
+    if op == "/":
+        left, right = float(left), float(right)
+        if right == 0:
+            return None
+        result = left / right
+    else:
+        result = {"+": operator.add, "-": operator.sub, "*": operator.mul}[op](left, right)
+    if isinstance(result, float):
+        return None if math.isnan(result) else result
+    return result if -(2**63) <= result < 2**63 else None
+
+
+def truth(
+    predicate: Predicate, row: Mapping[str, Any], vertices: frozenset[str] = frozenset()
+) -> bool | None:
+    """The truth of a predicate; `vertices` are the names that stand for vertices."""
+    match predicate:
+        case Compare(op, one, other):
+            for here, there in ((one, other), (other, one)):
+                if isinstance(here, Var) and here.name in vertices:
+                    if isinstance(there, Var):
+                        return (row[here.name] == row[there.name]) == (op == "=")
+                    return is_vertex(row[here.name], there) == (op == "=")
+            left, right = scalar_value(one, row), scalar_value(other, row)
+            return None if left is None or right is None else COMPARISONS[op](*number_or_text(left, right))
+        case Among(operand, values):
+            # Unknown only if the operand is: the listed values are all known.
+            return any_of(truth(Compare("=", operand, value), row, vertices) for value in values)
+        case Not(part):
+            held = truth(part, row, vertices)
+            return None if held is None else not held
+        case And(parts):
+            # A conjunction is false if any part is, and else unknown if any part is.
+            opposite = any_of(truth(Not(part), row, vertices) for part in parts)
+            return None if opposite is None else not opposite
+        case Or(parts):
+            return any_of(truth(part, row, vertices) for part in parts)
+
+
+def any_of(truths: Iterable[bool | None]) -> bool | None:
+    found = set(truths)
+    return True if True in found else None if None in found else False
+
+
+def is_vertex(vertex: Vertex, named: Vertex) -> bool:
+    """A number in a query names the vertex of that number, and the one whose name is its digits."""
+    return vertex in (named, str(named))
 
 
 # ---------------------------------------------------------------------------------------------------------
 # One snapshot
 
 
-def compose(first: Pairs, second: Pairs) -> Pairs:
+Join = Callable[[Rows, Rows], Rows]
+
+
+def compose(first: Rows, second: Rows) -> Rows:
     onwards = defaultdict(set)
     for middle, trg in second:
         onwards[middle].add(trg)
     if sum(len(onwards.get(middle, ())) for _, middle in first) > 10 * MOST_TUPLES:
         raise TooLarge
     return {(src, trg) for src, middle in first for trg in onwards.get(middle, ())}
+
+
+def compose_ascending(first: Rows, second: Rows, *, strictly: bool) -> Rows:
+    """Walks `(src, trg, time of the first edge, time of the last edge)`, where the second starts when the first has
+    ended, or later."""
+    onwards = defaultdict(set)
+    for middle, trg, start, last in second:
+        onwards[middle].add((trg, start, last))
+    if sum(len(onwards.get(middle, ())) for _, middle, _, _ in first) > 10 * MOST_TUPLES:
+        raise TooLarge
+    return {
+        (src, trg, begin, last)
+        for src, middle, begin, end in first
+        for trg, start, last in onwards.get(middle, ())
+        if (end < start if strictly else end <= start)
+    }
 
 
 def is_nullable(expr: Expr) -> bool:
@@ -119,128 +377,277 @@ def is_nullable(expr: Expr) -> bool:
             return low == 0 or is_nullable(part)
 
 
-def joined(expr: Expr, relations: Mapping[Step, Pairs]) -> Pairs:
-    """The pairs joined by a path of one edge or more that spells a word of the expression."""
+def joined(
+    expr: Expr, edges: Callable[[Step], Rows], join: Join = compose, *, backwards: bool = False
+) -> Rows:
+    """The walks of one edge or more that spell a word of the expression, each by its ends (and its first and last
+    time); `backwards`: those that spell it from its end to its beginning, each edge read backwards."""
     match expr:
         case Step():
-            return relations[expr]
+            found = edges(expr)
+            return {(row[1], row[0], *row[2:]) for row in found} if backwards else found
         case Back(part):
-            return {(trg, src) for src, trg in joined(part, relations)}
+            return joined(part, edges, join, backwards=not backwards)
         case Alt(parts):
-            return set().union(*(joined(part, relations) for part in parts))
+            return set().union(*(joined(part, edges, join, backwards=backwards) for part in parts))
         case Seq((first,)):
-            return joined(first, relations)
+            return joined(first, edges, join, backwards=backwards)
         case Seq((first, *others)):
             rest = Seq(tuple(others))
-            one, two = joined(first, relations), joined(rest, relations)
-            pairs = compose(one, two)
+            one = joined(first, edges, join, backwards=backwards)
+            two = joined(rest, edges, join, backwards=backwards)
+            found = join(two, one) if backwards else join(one, two)
             if is_nullable(first):
-                pairs |= two
+                found |= two
             if is_nullable(rest):
-                pairs |= one
-            return pairs
+                found |= one
+            return found
         case Rep(part, low, high):
-            once = joined(part, relations)
+            once = joined(part, edges, join, backwards=backwards)
             # Where the part may be empty, any smaller number of non-empty ones will do.
             fewest = 1 if is_nullable(part) else max(low, 1)
             if high is not None and high < fewest:
                 return set()
             power = once
             for _ in range(fewest - 1):
-                power = compose(power, once)
-            pairs = set(power)
+                power = join(power, once)
+            found = set(power)
             more = None if high is None else high - fewest
             while more != 0:
-                power = compose(power, once) - pairs if more is None else compose(power, once)
+                power = join(power, once) - found if more is None else join(power, once)
                 if not power:
                     break
-                pairs |= power
+                found |= power
                 more = None if more is None else more - 1
-            return pairs
+            return found
     raise AssertionError(expr)
 
 
-def atom_pairs(expr: Expr, relations: Mapping[Step, Pairs]) -> Pairs:
-    """All pairs of an atom: those joined by edges and, where the empty word is one of its words, every
-    end point of an edge of its inputs with itself."""
-    pairs = joined(expr, relations)
-    if is_nullable(expr):
-        pairs = pairs | {(end, end) for step in steps(expr) for edge in relations[step] for end in edge}
-    return pairs
+Relations = Mapping[Step, Rows]
+"""The tuples of every label and head, by its step without a predicate."""
 
 
-def rule_answers(rule: Rule, relations: Mapping[Step, Pairs]) -> set[Answer]:
-    """The head's tuples under every binding of variables that satisfies the body."""
-    names: list[str] = []
-    bindings: set[Answer] = {()}
-    for place, atom in enumerate(rule.body):
-        pairs = atom_pairs(atom.expr, relations)
-        # A pair is looked up by the end whose variable is bound, if there is one.
-        known_ends = [
-            at for at, term in enumerate((atom.src, atom.trg)) if isinstance(term, Var) and term.name in names
-        ]
-        by_end = defaultdict(list)
-        for pair in pairs:
-            by_end[pair[known_ends[0]] if known_ends else None].append(pair)
-        extended = set()
+class Snapshot:
+    """What every label and every head of a query holds on one snapshot."""
+
+    def __init__(self, query: Query, edges: Relations) -> None:
+        self.query = query
+        self.edges = edges
+        self.found: dict[Step, Rows] = {}
+
+    def names(self, step: Step) -> tuple[str, ...]:
+        """What the values of a step's tuples are called."""
+        return self.query.value_names(step.label) if step.stream is None else columns(self.query, step.stream)
+
+    def rows(self, step: Step) -> Rows:
+        """The tuples of a label or a head, whether or not they satisfy the step's predicate."""
+        bare = step.bare
+        if bare not in self.found:
+            if step.stream is not None:
+                self.found[bare] = set(self.edges.get(bare, ()))
+            else:
+                rules = self.query.rules_of(step.label)
+                self.found[bare] = set().union(*(self.rule_answers(rule) for rule in rules))
+        return self.found[bare]
+
+    def tuples(self, step: Step) -> list[tuple[Row, dict[str, Any]]]:
+        """The ends and the named values of the tuples that satisfy the step's predicate."""
+        names = self.names(step)
+        found = [(row[:2], dict(zip(names, row[2:], strict=True))) for row in self.rows(step)]
+        return [each for each in found if step.predicate is None or truth(step.predicate, each[1])]
+
+    def pairs(self, step: Step) -> Rows:
+        """The ends of the tuples that satisfy the step's predicate."""
+        if step.predicate is None and not self.names(step):
+            return self.rows(step)
+        return {ends for ends, _ in self.tuples(step)}
+
+    def timed(self, step: Step) -> list[tuple[Row, dict[str, Any], int]]:
+        """The same tuples with their values and times. A derived edge has that of the one edge it is derived from."""
+        if step.stream is not None:
+            return [(ends, values, values["ts"]) for ends, values in self.tuples(step)]
+        found = []
+        for rule in self.query.rules_of(step.label):
+            [atom] = rule.body
+            assert isinstance(atom.expr, Step)
+            types, wide = variable_types(self.query, rule), head_types(self.query, rule.head)
+            for ends, values, time in self.timed(atom.expr):
+                known = bind(atom, ends, values, {}, types)
+                if known is not None and selects(rule, known):
+                    row = {name: as_type(known[var.name], wide[name]) for name, var in rule.values}
+                    if step.predicate is None or truth(step.predicate, row):
+                        found.append((tuple(known[var.name] for var in rule.args), row, time))
+        return found
+
+    def timed_edges(self, step: Step) -> Rows:
+        """`(src, trg, time)` of the edges that satisfy the step's predicate."""
+        return {(*ends, time) for ends, _, time in self.timed(step)}
+
+    def atom_tuples(self, atom: Atom) -> list[tuple[Row, dict[str, Any]]]:
+        """The ends of what an atom matches, and the named values if it is an edge: joined by edges and, where the
+        empty word is one of the expression's, every end point of an edge of its inputs with itself."""
+        if isinstance(atom.expr, Step):
+            return self.tuples(atom.expr) if atom.values else [(ends, {}) for ends in self.pairs(atom.expr)]
+        if atom.order:
+            join = partial(compose_ascending, strictly=atom.order.startswith("strictly"))
+            walks = joined(atom.expr, lambda step: {(*row, row[2]) for row in self.timed_edges(step)}, join)
+            found = {walk[:2] for walk in walks}
+        else:
+            found = joined(atom.expr, self.pairs)
+        if is_nullable(atom.expr):
+            inputs = (self.pairs(step) for step in steps(atom.expr))
+            found = found | {(end, end) for pairs in inputs for edge in pairs for end in edge}
+        return [(ends, {}) for ends in found]
+
+    def rule_answers(self, rule: Rule) -> Rows:
+        """The head's tuples under every binding of variables that satisfies the body."""
+        types, wide = variable_types(self.query, rule), head_types(self.query, rule.head)
+        names: list[str] = []
+        bindings: Rows = {()}
+        compared = {name for comparison in rule.comparisons for name in names_in(comparison)}
+        head = {var.name for var in rule.args} | {var.name for _, var in rule.values}
+        for place, atom in enumerate(rule.body):
+            tuples = self.atom_tuples(atom)
+            # A tuple is looked up by the end whose variable is bound, if there is one.
+            terms = (atom.src, atom.trg)
+            bound = [at for at, term in enumerate(terms) if isinstance(term, Var) and term.name in names]
+            by_end = defaultdict(list)
+            for each in tuples:
+                by_end[each[0][bound[0]] if bound else None].append(each)
+            extended: set[tuple[tuple[str, Any], ...]] = set()
+            for binding in bindings:
+                known = dict(zip(names, binding, strict=True))
+                end = known[terms[bound[0]].name] if bound else None  # type: ignore[union-attr]
+                for ends, values in by_end.get(end, ()):
+                    if (found := bind(atom, ends, values, known, types)) is not None:
+                        extended.add(tuple(found.items()))
+                if len(extended) > MOST_TUPLES:
+                    raise TooLarge
+            # Only what the head, a comparison or a later atom still asks for is carried on.
+            later = {var.name for atom in rule.body[place + 1 :] for var in variables_of(atom)}
+            new = {var.name for var in variables_of(atom)}
+            names = sorted((set(names) | new) & (head | compared | later))
+            bindings = {tuple(dict(bound)[name] for name in names) for bound in extended}
+        found_rows = set()
         for binding in bindings:
             known = dict(zip(names, binding, strict=True))
-            end = known[(atom.src, atom.trg)[known_ends[0]].name] if known_ends else None  # type: ignore[union-attr]
-            for pair in by_end.get(end, ()):
-                if (bound := bind(atom, pair, known)) is not None:
-                    extended.add(tuple(bound.items()))
-            if len(extended) > MOST_TUPLES:
-                raise TooLarge
-        # Only what the head or a later atom still asks for is carried on.
-        wanted = {var.name for var in rule.args} | {
-            term.name
-            for later in rule.body[place + 1 :]
-            for term in (later.src, later.trg)
-            if isinstance(term, Var)
-        }
-        new = {term.name for term in (atom.src, atom.trg) if isinstance(term, Var)}
-        names = sorted((set(names) | new) & wanted)
-        bindings = {tuple(dict(bound)[name] for name in names) for bound in extended}
-    return {
-        tuple(dict(zip(names, binding, strict=True))[var.name] for var in rule.args) for binding in bindings
-    }
+            if selects(rule, known):
+                values = [
+                    as_type(known[var.name], wide[name])
+                    for name, var in sorted(rule.values, key=lambda value: value[0])
+                ]
+                found_rows.add((*(known[var.name] for var in rule.args), *values))
+        return found_rows
 
 
-def bind(atom: Atom, pair: tuple[Vertex, Vertex], known: Mapping[str, Vertex]) -> dict[str, Vertex] | None:
-    """The binding with the atom's variables added, or None where the pair does not fit."""
+def selects(rule: Rule, known: Mapping[str, Any]) -> bool:
+    """Whether all comparisons of a rule are true of a binding."""
+    ends = vertex_variables(rule)
+    return all(truth(comparison, known, ends) is True for comparison in rule.comparisons)
+
+
+def bind(
+    atom: Atom, ends: Row, values: Mapping[str, Any], known: Mapping[str, Any], types: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """The binding with the atom's variables added, or None where the tuple does not fit."""
     bound = dict(known)
-    for term, vertex in zip((atom.src, atom.trg), pair, strict=True):
+    for term, vertex in zip((atom.src, atom.trg), ends, strict=True):
         if isinstance(term, Var):
             if bound.setdefault(term.name, vertex) != vertex:
                 return None
-        elif vertex not in (term, str(term)):
-            # A number in a query names the vertex of that number, and the one whose name is its digits.
+        elif not is_vertex(vertex, term):
+            return None
+    for name, wanted in atom.values:
+        if values[name] is None:
+            return None
+        if isinstance(wanted, Var):
+            value = as_type(values[name], types[wanted.name])
+            if bound.setdefault(wanted.name, value) != value:
+                return None
+        elif not truth(Compare("=", wanted, Var(name)), values):
             return None
     return bound
 
 
-def evaluate(query: Query, snapshot: Mapping[Step, Pairs]) -> dict[Step, set[Answer]]:
+def as_type(value: Any, kind: str | None) -> Any:
+    return float(value) if kind == "FLOAT" else value
+
+
+def variables_of(atom: Atom) -> Iterator[Var]:
+    terms = (atom.src, atom.trg, *(value for _, value in atom.values))
+    return (term for term in terms if isinstance(term, Var))
+
+
+@lru_cache(64)
+def vertex_variables(rule: Rule) -> frozenset[str]:
+    return frozenset(
+        term.name for atom in rule.body for term in (atom.src, atom.trg) if isinstance(term, Var)
+    )
+
+
+@lru_cache(64)
+def variable_types(query: Query, rule: Rule) -> dict[str, str]:
+    """The types of the variables of a rule that stand for values: FLOAT where INT and FLOAT meet."""
+    found: dict[str, str] = {}
+    for atom in rule.body:
+        for name, term in atom.values:
+            if isinstance(term, Var):
+                found[term.name] = wider(found.get(term.name), step_type(query, atom.expr, name))
+    return found
+
+
+def step_type(query: Query, expr: Expr, name: str) -> str:
+    assert isinstance(expr, Step)
+    if expr.stream is None:
+        return head_types(query, expr.label)[name]
+    return "TIME" if name == "ts" else query.types(expr.stream)[name]
+
+
+@lru_cache(64)
+def head_types(query: Query, head: str) -> dict[str, str]:
+    """The types of a head's values."""
+    found: dict[str, str] = {}
+    for rule in query.rules_of(head):
+        types = variable_types(query, rule)
+        for name, var in rule.values:
+            found[name] = wider(found.get(name), types[var.name])
+    return found
+
+
+def wider(one: str | None, other: str) -> str:
+    return "FLOAT" if one == "FLOAT" else other
+
+
+@lru_cache(64)
+def columns(query: Query, stream: str) -> tuple[str, ...]:
+    """The values of a stream's edges: the properties that the query names, and their time if it reads that."""
+    return tuple(sorted(query.named(stream) | ({"ts"} if reads_time(query, stream) else set())))
+
+
+def reads_time(query: Query, stream: str) -> bool:
+    """Whether the time of a stream's edges tells them apart."""
+    for atom in query.atoms():
+        for step in steps(atom.expr):
+            if step.stream == stream or step.stream is None:
+                names = names_in(step.predicate) | {name for name, _ in atom.values}
+                if atom.order or ("ts" in names and step.stream == stream):
+                    return True
+    return False
+
+
+def evaluate(query: Query, snapshot: Relations) -> dict[Step, Rows]:
     """What every label and every head of the query holds on one snapshot."""
-    relations: dict[Step, set[Answer]] = {}
-
-    def holds(step: Step) -> set[Answer]:
-        if step not in relations:
-            if step.stream is not None:
-                relations[step] = set(snapshot.get(step, ()))
-            else:
-                relations[step] = set()
-                for rule in query.rules_of(step.label):
-                    inputs = {used: holds(used) for atom in rule.body for used in steps(atom.expr)}
-                    relations[step] |= rule_answers(rule, inputs)
-        return relations[step]
-
+    found = Snapshot(query, snapshot)
     for rule in query.rules:
-        holds(Step(rule.head))
-    return relations
+        found.rows(Step(rule.head))
+    return found.found
 
 
 # ---------------------------------------------------------------------------------------------------------
 # All instants
+
+
+History = Mapping[Row, list[Interval]]
 
 
 @dataclass(frozen=True)
@@ -251,12 +658,14 @@ class Expected:
     streams: Mapping[str, Sequence[Edge]]
     accepted: Mapping[str, Sequence[Edge]]
     rejected: Mapping[str, Sequence[Edge]]
-    history: Mapping[Step, Mapping[Answer, list[Interval]]]
-    """When each tuple of each label and each head holds."""
+    answers: History
+    """When each answer holds."""
 
-    @property
-    def answers(self) -> Mapping[Answer, list[Interval]]:
-        return self.history[Step(self.query.result)]
+    history: Mapping[Step, History]
+    """By step of a path expression: when an edge that satisfies it joins two vertices."""
+
+    timed: Mapping[Step, History]
+    """The same for the steps of ascending paths, each edge `(src, trg, time)`."""
 
 
 def expect(query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 0) -> Expected:
@@ -265,23 +674,39 @@ def expect(query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 
     instants = sorted(
         {time for valid in edges.values() for times in valid.values() for ends in times for time in ends}
     )
-    held: dict[Step, defaultdict[Answer, list[Interval]]] = defaultdict(lambda: defaultdict(list))
+    untimed = {step for atom in query.atoms() for step in steps(atom.expr)}
+    ordered = {step for atom in query.atoms() if atom.order for step in steps(atom.expr)}
+    result = Step(query.result)
+    held: defaultdict[Row, list[Interval]] = defaultdict(list)
+    joined_when: dict[Step, defaultdict[Row, list[Interval]]] = defaultdict(lambda: defaultdict(list))
+    timed_when: dict[Step, defaultdict[Row, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     for start, end in pairwise(instants):
-        for step, tuples in evaluate(query, snapshot_at(edges, start)).items():
-            for each in tuples:
-                held[step][each].append((start, end))
-    for rule in query.rules:
-        held[Step(rule.head)]
+        snapshot = Snapshot(query, snapshot_at(edges, start))
+        for row in snapshot.rows(result):
+            held[row].append((start, end))
+        for step in untimed:
+            for row in snapshot.pairs(step):
+                joined_when[step][row].append((start, end))
+        for step in ordered:
+            for row in snapshot.timed_edges(step):
+                timed_when[step][row].append((start, end))
     sorted_streams = {
-        stream.name: in_order(streams.get(stream.name, ()), lateness) for stream in query.streams
+        stream.name: in_order(streams.get(stream.name, ()), lateness, reader_of(query, stream))
+        for stream in query.streams
     }
     return Expected(
         query,
         streams,
         {name: accepted for name, (accepted, _) in sorted_streams.items()},
         {name: rejected for name, (_, rejected) in sorted_streams.items()},
-        {step: {each: union(times) for each, times in tuples.items()} for step, tuples in held.items()},
+        maximal(held),
+        {step: maximal(rows) for step, rows in joined_when.items()},
+        {step: maximal(rows) for step, rows in timed_when.items()},
     )
+
+
+def maximal(held: History) -> History:
+    return {row: union(times) for row, times in held.items()}
 
 
 def answers(
@@ -293,21 +718,26 @@ def answers(
 
 def edge_history(
     query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 0
-) -> dict[Step, dict[tuple[Vertex, Vertex], list[Interval]]]:
+) -> dict[Step, dict[Row, list[Interval]]]:
     """When the edges of the labels that the query names are valid."""
-    asked = {step for rule in query.rules for atom in rule.body for step in steps(atom.expr)}
-    history: dict[Step, dict[tuple[Vertex, Vertex], list[Interval]]] = defaultdict(dict)
+    asked = {step.bare for atom in query.atoms() for step in steps(atom.expr)}
+    history: dict[Step, defaultdict[Row, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     for stream in query.streams:
-        valid = valid_intervals(streams.get(stream.name, ()), stream.window, stream.slide, lateness)
-        for (src, label, trg), times in valid.items():
-            if Step(label, stream.name) in asked:
-                history[Step(label, stream.name)][src, trg] = times
-    return history
+        names = columns(query, stream.name)
+        reader = reader_of(query, stream)
+        for each in arrivals(stream, streams.get(stream.name, ()), lateness, reader):
+            step = Step(each.label, stream.name, vertex=each.trg is None)
+            if step in asked:
+                trg = each.src if each.trg is None else each.trg
+                values = {**each.values, "ts": each.ts}
+                history[step][each.src, trg, *(values[name] for name in names)].append(each.valid)
+    return {
+        step: {row: valid for row, times in rows.items() if (valid := union(times))}
+        for step, rows in history.items()
+    }
 
 
-def snapshot_at(
-    history: Mapping[Step, Mapping[tuple[Vertex, Vertex], list[Interval]]], time: int
-) -> dict[Step, Pairs]:
+def snapshot_at(history: Mapping[Step, Mapping[Row, list[Interval]]], time: int) -> dict[Step, Rows]:
     """The edges valid at one instant."""
     return {
         step: {edge for edge, times in edges.items() if covers(times, time, time + 1)}

@@ -10,17 +10,107 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 Vertex = str | int
+Value = str | int | float | bool
+
+TYPES = ("INT", "FLOAT", "STRING", "BOOL", "TIME")
+
+
+@dataclass(frozen=True)
+class Var:
+    """A variable; within the predicate of a step, a property of the edge."""
+
+    name: str
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Predicates
+
+
+@dataclass(frozen=True)
+class Math:
+    """`left op right`, with one of + - * /."""
+
+    op: str
+    left: Scalar
+    right: Scalar
+
+
+Scalar = Var | Math | Value
+
+
+@dataclass(frozen=True)
+class Compare:
+    """`left op right`, with one of = != < <= > >=."""
+
+    op: str
+    left: Scalar
+    right: Scalar
+
+
+@dataclass(frozen=True)
+class Among:
+    """`operand in [values]`"""
+
+    operand: Scalar
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class And:
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    part: Predicate
+
+
+Predicate = Compare | Among | And | Or | Not
+
+
+def names_in(predicate: Predicate | Scalar | None) -> set[str]:
+    """The variables, or the properties, that a predicate names."""
+    match predicate:
+        case Var(name):
+            return {name}
+        case Math(_, left, right) | Compare(_, left, right):
+            return names_in(left) | names_in(right)
+        case Among(part, _) | Not(part):
+            return names_in(part)
+        case And(parts) | Or(parts):
+            return set().union(*map(names_in, parts))
+    return set()
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Paths and rules
 
 
 @dataclass(frozen=True)
 class Step:
-    """One edge: of a stream's label, or (`stream` None) of a rule head."""
+    """One edge: of a stream's label, or (`stream` None) of a rule head. With a `predicate`, one that satisfies it.
+
+    A `vertex` step is a vertex tuple; it stands in atoms alone, whose ends are then the same term.
+    """
 
     label: str
     stream: str | None = None
+    predicate: Predicate | None = None
+    vertex: bool = False
+
+    @property
+    def bare(self) -> Step:
+        """The step without its predicate."""
+        return self if self.predicate is None else replace(self, predicate=None)
 
 
 @dataclass(frozen=True)
@@ -56,34 +146,42 @@ class Rep:
 Expr = Step | Back | Seq | Alt | Rep
 
 
-@dataclass(frozen=True)
-class Var:
-    name: str
-
-
 Term = Var | Vertex
 
 
 @dataclass(frozen=True)
 class Atom:
+    """`expr(src, trg, property: value, …) [as name] [order]`; a value is a variable or a literal, the order
+    "ascending" or "strictly ascending"."""
+
     expr: Expr
     src: Term
     trg: Term
     name: str | None = None
+    values: tuple[tuple[str, Var | Value], ...] = ()
+    order: str = ""
 
 
 @dataclass(frozen=True)
 class Rule:
+    """`head(args, property: variable, …) <- body, comparisons.`"""
+
     head: str
     args: tuple[Var, ...]
     body: tuple[Atom, ...]
+    values: tuple[tuple[str, Var], ...] = ()
+    comparisons: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True)
 class Stream:
+    """A stream, or (`table`) a table, which has no window. `properties` are the declared ones: name and type."""
+
     name: str
-    window: int
+    window: int = 0
     slide: int = 1
+    properties: tuple[tuple[str, str], ...] = ()
+    table: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +202,76 @@ class Query:
     def rules_of(self, head: str) -> list[Rule]:
         return [rule for rule in self.rules if rule.head == head]
 
+    def atoms(self) -> Iterator[Atom]:
+        return (atom for rule in self.rules for atom in rule.body)
+
+    def value_names(self, head: str) -> tuple[str, ...]:
+        """The properties of a head's edges, sorted."""
+        return tuple(sorted(name for name, _ in self.rules_of(head)[0].values))
+
+    def named(self, stream: str) -> frozenset[str]:
+        """The properties that the query reads of a stream, whatever the label; the time of an edge is none."""
+        names: set[str] = set()
+        for atom in self.atoms():
+            for step in steps(atom.expr):
+                if step.stream == stream:
+                    names |= names_in(step.predicate) | {name for name, _ in atom.values}
+        return frozenset(names - {"ts"})
+
+    def has_vertices(self, stream: str) -> bool:
+        """Whether the query reads vertex tuples of a stream."""
+        return any(
+            step.vertex and step.stream == stream for atom in self.atoms() for step in steps(atom.expr)
+        )
+
+    def types(self, stream: str) -> dict[str, str]:
+        """The types of a stream's properties: those declared, and those that a comparison with a literal decides."""
+        [asked] = [each for each in self.streams if each.name == stream]
+        declared = dict(asked.properties)
+        for name in self.named(stream) - declared.keys():
+            found = {type_of(literal) for literal in self.literals_beside(stream, name)}
+            if found == {"INT", "FLOAT"}:
+                found = {"FLOAT"}
+            if len(found) != 1:
+                raise ValueError(f"the type of {stream}.{name} is not known: {sorted(found)}")
+            declared[name] = found.pop()
+        return declared
+
+    def literals_beside(self, stream: str, name: str) -> Iterator[Value]:
+        """The literals that a property of a stream is compared with."""
+        for rule in self.rules:
+            for atom in rule.body:
+                for step in steps(atom.expr):
+                    if step.stream == stream:
+                        yield from literals_beside(name, step.predicate)
+                        for property_, value in atom.values:
+                            if property_ == name and not isinstance(value, Var):
+                                yield value
+                            elif property_ == name and isinstance(value, Var):
+                                for comparison in rule.comparisons:
+                                    yield from literals_beside(value.name, comparison)
+
+
+def type_of(literal: Value) -> str:
+    return {bool: "BOOL", int: "INT", float: "FLOAT", str: "STRING"}[type(literal)]
+
+
+def literals_beside(name: str, predicate: Predicate | None) -> Iterator[Value]:
+    """The literals that a variable or property is itself compared with."""
+    match predicate:
+        case Compare(_, left, right):
+            for one, other in ((left, right), (right, left)):
+                if one == Var(name) and not isinstance(other, Var | Math):
+                    yield other
+        case Among(operand, values):
+            if operand == Var(name):
+                yield from values
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from literals_beside(name, part)
+        case Not(part):
+            yield from literals_beside(name, part)
+
 
 def steps(expr: Expr) -> set[Step]:
     """Every label and head that an expression names: the inputs of its operator."""
@@ -122,26 +290,66 @@ def steps(expr: Expr) -> set[Step]:
 
 def query_text(query: Query) -> str:
     """The query as Datalog. Labels carry their stream's name where there are several streams."""
-    lines = [
-        f"STREAM {stream.name} WINDOW {stream.window}"
-        + (f" SLIDE {stream.slide}" if stream.slide != 1 else "")
-        for stream in query.streams
-    ]
+    lines = [stream_text(stream) for stream in query.streams]
     lines += [rule_text(rule, qualified=len(query.streams) > 1) for rule in query.rules]
     return "\n".join(lines) + "\n"
 
 
+def stream_text(stream: Stream) -> str:
+    declared = ", ".join(f"{name} {kind}" for name, kind in stream.properties)
+    text = f"{'TABLE' if stream.table else 'STREAM'} {stream.name}" + (f" ({declared})" if declared else "")
+    if not stream.table:
+        text += f" WINDOW {stream.window}" + (f" SLIDE {stream.slide}" if stream.slide != 1 else "")
+    return text
+
+
 def rule_text(rule: Rule, *, qualified: bool) -> str:
-    body = ", ".join(atom_text(atom, qualified=qualified) for atom in rule.body)
-    return f"{rule.head}({', '.join(var.name for var in rule.args)}) <- {body}."
+    args = [*(var.name for var in rule.args), *(f"{name}: {var.name}" for name, var in rule.values)]
+    body = [atom_text(atom, qualified=qualified) for atom in rule.body]
+    body += [predicate_text(comparison) for comparison in rule.comparisons]
+    return f"{rule.head}({', '.join(args)}) <- {', '.join(body)}."
 
 
 def atom_text(atom: Atom, *, qualified: bool) -> str:
     expr = expr_text(atom.expr, qualified=qualified)
     if isinstance(atom.expr, Back | Seq | Alt):
         expr = f"({expr})"
+    ends = (atom.src,) if isinstance(atom.expr, Step) and atom.expr.vertex else (atom.src, atom.trg)
+    args = [*map(term_text, ends), *(f"{name}: {scalar_text(value)}" for name, value in atom.values)]
     named = f" as {atom.name}" if atom.name else ""
-    return f"{expr}({term_text(atom.src)}, {term_text(atom.trg)}){named}"
+    return f"{expr}({', '.join(args)}){named}" + (f" {atom.order}" if atom.order else "")
+
+
+def scalar_text(scalar: Scalar, inner: int = 0) -> str:
+    """A sum is 0, a product 1, what holds together of itself 2; parentheses where `inner` asks for more."""
+    match scalar:
+        case Var(name):
+            return name
+        case Math(op, left, right):
+            level = 0 if op in "+-" else 1
+            text = f"{scalar_text(left, level)} {op} {scalar_text(right, level + 1)}"
+            return text if level >= inner else f"({text})"
+        case bool():
+            return "true" if scalar else "false"
+        case str():
+            return json.dumps(scalar, ensure_ascii=False)
+    return repr(scalar)
+
+
+def predicate_text(predicate: Predicate, inner: int = 0) -> str:
+    """`or` is 0, `and` 1, `not` and comparisons 2."""
+    match predicate:
+        case Compare(op, left, right):
+            return f"{scalar_text(left)} {op} {scalar_text(right)}"
+        case Among(operand, values):
+            return f"{scalar_text(operand)} in [{', '.join(map(scalar_text, values))}]"
+        case Not(part):
+            return f"not ({predicate_text(part)})"
+        case And(parts):
+            level, text = 1, " and ".join(predicate_text(part, 2) for part in parts)
+        case Or(parts):
+            level, text = 0, " or ".join(predicate_text(part, 1) for part in parts)
+    return text if level >= inner else f"({text})"
 
 
 def term_text(term: Term) -> str:
@@ -167,8 +375,9 @@ def expr_text(expr: Expr, *, qualified: bool) -> str:
         return text if _TIGHTNESS[type(part)] >= tightness else f"({text})"
 
     match expr:
-        case Step(label, stream):
-            return f"{stream}.{label}" if qualified and stream else label
+        case Step(label, stream, predicate):
+            name = f"{stream}.{label}" if qualified and stream else label
+            return name if predicate is None else f"{name}[{predicate_text(predicate)}]"
         case Back(part):
             return "^" + inner(part, 3)
         case Rep(part, low, high):
@@ -183,9 +392,12 @@ def expr_text(expr: Expr, *, qualified: bool) -> str:
 # Reading
 
 _TOKEN = re.compile(
-    r'\s+|[#%][^\n]*|(?P<token>"(?:[^"\\]|\\.)*"|<-|-?\d+|\w+(?:\.\w+)?|[(){},./|*+?^])', re.UNICODE
+    r'\s+|[#%][^\n]*|(?P<token>"(?:[^"\\]|\\.)*"|<-|[<>!]=|\d+\.\d+(?:[eE][+-]?\d+)?|\d+|\w+(?:\.\w+)?'
+    r"|[(){}\[\],./|*+?^:=<>-])",
+    re.UNICODE,
 )
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 def read_query(text: str) -> Query:
@@ -225,11 +437,8 @@ class _Reader:
 
     def query(self) -> Query:
         streams = []
-        while self.taken("STREAM"):
-            name = self.take()
-            self.take("WINDOW")
-            window = self.duration()
-            streams.append(Stream(name, window, self.duration() if self.taken("SLIDE") else 1))
+        while self.peek() in ("STREAM", "TABLE"):
+            streams.append(self.stream())
         self.heads = {
             self.tokens[self.opening(at) - 1] for at, token in enumerate(self.tokens) if token == "<-"
         }
@@ -239,44 +448,174 @@ class _Reader:
             rules.append(self.rule())
         return Query(tuple(streams), tuple(rules))
 
+    def stream(self) -> Stream:
+        table = self.take() == "TABLE"
+        name = self.take()
+        properties = []
+        if self.taken("("):
+            while not self.taken(")"):
+                properties.append((self.take(), self.take(*TYPES)))
+                self.taken(",")
+        if table:
+            return Stream(name, properties=tuple(properties), table=True)
+        self.take("WINDOW")
+        window = self.duration()
+        return Stream(name, window, self.duration() if self.taken("SLIDE") else 1, tuple(properties))
+
     def opening(self, at: int) -> int:
         """Where the last parenthesis before a place opens."""
         return max(place for place in range(at) if self.tokens[place] == "(")
 
     def duration(self) -> int:
         number = int(self.take())
+        return number * self.unit()
+
+    def unit(self) -> int:
         if re.fullmatch(r"[smhd]|(second|minute|hour|day)s?", self.peek()):
-            return number * _SECONDS[self.take()[0]]
-        return number
+            return _SECONDS[self.take()[0]]
+        return 1
 
     def rule(self) -> Rule:
         head = self.take()
         args = []
+        values = []
         self.take("(")
         while not self.taken(")"):
-            args.append(Var(self.take()))
+            name = self.take()
+            if self.taken(":"):
+                values.append((name, Var(self.take())))
+            else:
+                args.append(Var(name))
             self.taken(",")
         self.take("<-")
-        body = [self.atom()]
-        while self.taken(","):
-            body.append(self.atom())
+        body: list[Atom] = []
+        comparisons: list[Predicate] = []
+        while True:
+            item = self.item()
+            if isinstance(item, Atom):
+                body.append(item)
+            else:
+                comparisons.append(item)
+            if not self.taken(","):
+                break
         self.take(".")
-        return Rule(head, tuple(args), tuple(body))
+        return Rule(head, tuple(args), tuple(body), tuple(values), tuple(comparisons))
+
+    def item(self) -> Atom | Predicate:
+        """An atom; where it cannot be one, a comparison."""
+        start = self.at
+        try:
+            return self.atom()
+        except ValueError:
+            self.at = start
+            return self.disjunction()
 
     def atom(self) -> Atom:
         expr = self.either()
         self.take("(")
-        src = self.term()
-        self.take(",")
-        trg = self.term()
+        ends: list[Term] = []
+        values: list[tuple[str, Var | Value]] = []
+        while True:
+            if self.tokens[self.at + 1] == ":":
+                name = self.take()
+                self.take(":")
+                values.append((name, self.literal_or_name()))
+            else:
+                ends.append(self.term())
+            if not self.taken(","):
+                break
         self.take(")")
-        return Atom(expr, src, trg, self.take() if self.taken("as") else None)
+        if len(ends) == 1 and isinstance(expr, Step):
+            ends *= 2
+            expr = replace(expr, vertex=True)
+        src, trg = ends
+        name = self.take() if self.taken("as") else None
+        order = "strictly " if self.taken("strictly") else ""
+        order += self.take("ascending") if order or self.peek() == "ascending" else ""
+        return Atom(expr, src, trg, name, tuple(values), order)
 
     def term(self) -> Term:
+        value = self.literal_or_name()
+        if isinstance(value, bool | float):
+            raise ValueError(f"no vertex: {value}")
+        return value
+
+    def literal_or_name(self) -> Var | Value:
+        if self.taken("-"):
+            number = self.literal_or_name()
+            if isinstance(number, str | Var):
+                raise ValueError(f"no number: {number}")
+            return -number
         token = self.take()
         if token.startswith('"'):
             return str(json.loads(token))
-        return int(token) if re.fullmatch(r"-?\d+", token) else Var(token)
+        if token in ("true", "false"):
+            return token == "true"
+        if re.fullmatch(r"\d+", token):
+            return int(token) * self.unit()
+        if re.fullmatch(r"\d.*", token):
+            return float(token)
+        if not re.fullmatch(r"\w+", token):
+            raise ValueError(f"a value expected before {token!r}")
+        return Var(token)
+
+    def disjunction(self) -> Predicate:
+        parts = [self.conjunction()]
+        while self.taken("or"):
+            parts.append(self.conjunction())
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def conjunction(self) -> Predicate:
+        parts = [self.negation()]
+        while self.taken("and"):
+            parts.append(self.negation())
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def negation(self) -> Predicate:
+        if self.taken("not"):
+            return Not(self.negation())
+        start = self.at
+        try:
+            return self.comparison()
+        except ValueError:
+            self.at = start
+            self.take("(")
+            inner = self.disjunction()
+            self.take(")")
+            return inner
+
+    def comparison(self) -> Predicate:
+        left = self.sum()
+        if self.taken("in"):
+            self.take("[")
+            values = []
+            while not self.taken("]"):
+                value = self.literal_or_name()
+                if isinstance(value, Var):
+                    raise ValueError(f"no literal: {value}")
+                values.append(value)
+                self.taken(",")
+            return Among(left, tuple(values))
+        return Compare(self.take(*_COMPARISONS), left, self.sum())
+
+    def sum(self) -> Scalar:
+        scalar = self.product()
+        while self.peek() in ("+", "-"):
+            scalar = Math(self.take(), scalar, self.product())
+        return scalar
+
+    def product(self) -> Scalar:
+        scalar = self.scalar()
+        while self.peek() in ("*", "/"):
+            scalar = Math(self.take(), scalar, self.scalar())
+        return scalar
+
+    def scalar(self) -> Scalar:
+        if self.taken("("):
+            inner = self.sum()
+            self.take(")")
+            return inner
+        return self.literal_or_name()
 
     def either(self) -> Expr:
         parts = [self.then()]
@@ -316,7 +655,13 @@ class _Reader:
             self.take(")")
             return expr
         name = self.take()
+        if not re.fullmatch(r"\w+(\.\w+)?", name):
+            raise ValueError(f"a label expected before {name!r}")
+        predicate = None
+        if self.taken("["):
+            predicate = self.disjunction()
+            self.take("]")
         if name in self.heads:
-            return Step(name)
+            return Step(name, None, predicate)
         stream, dot, label = name.partition(".")
-        return Step(label, stream) if dot else Step(name, self.only)
+        return Step(label, stream, predicate) if dot else Step(name, self.only, predicate)

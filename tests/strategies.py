@@ -8,7 +8,7 @@ as many instants as the stream has. A drawn `Case` prints itself as a call that 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,23 +23,34 @@ from meander.dataflow.operators.path_auto import CostModel, PathAuto
 from meander.dataflow.pipeline import Pipeline
 from meander.dataflow.reclaiming import VertexReclaimer
 from meander.dataflow.state import FIRST_CAPACITY
-from oracle import Edge
+from oracle import FIELDS, Edge
 from querytext import (
     Alt,
+    Among,
+    And,
     Atom,
     Back,
+    Compare,
     Expr,
+    Math,
+    Not,
+    Or,
+    Predicate,
     Query,
     Rep,
     Rule,
+    Scalar,
     Seq,
     Step,
     Stream,
     Term,
+    Value,
     Var,
     Vertex,
+    names_in,
     query_text,
     steps,
+    type_of,
 )
 
 LABELS = ("a", "b", "c")
@@ -256,33 +267,352 @@ def draw_streams(draw: st.DrawFn) -> tuple[Stream, ...]:
     return tuple(asked)
 
 
-def draw_query(draw: st.DrawFn, vertices: Sequence[Vertex]) -> Query:
+def draw_query(draw: st.DrawFn, vertices: Sequence[Vertex], *, properties: bool = False) -> Query:
     """A regular query of one to three heads, each a union of one or two rules, later ones built on earlier
-    ones."""
+    ones; with `properties`, one that reads values."""
     streams = draw_streams(draw)
     count = pick(draw, (1, 1, 2, 2, 3))
     labels = [Step(label, pick(draw, streams).name) for label in LABELS[:count]]
     if once_in(draw, 4):
         labels[-1] = Step(LABELS[0], streams[-1].name)
+    dress: Callable[[st.DrawFn, list[Rule]], list[Rule]] = lambda draw, rules: rules  # noqa: E731
+    if properties:
+        dresser = draw_dresser(draw, streams, labels, vertices)
+        streams, labels, dress = dresser.streams, dresser.labels, dresser.dress
     rules: list[Rule] = []
     for head in ("D", "E")[: pick(draw, (0, 0, 1, 1, 2))]:
+        derived = []
         for _ in range(pick(draw, (1, 1, 2))):
-            rules.append(draw_rule(draw, head, 2, labels, vertices))
+            if properties and once_in(draw, 3):
+                derived.append(draw_edge_rule(draw, head, labels))
+            else:
+                derived.append(draw_rule(draw, head, 2, labels, vertices))
+        rules += dress(draw, derived)
         # Twice, so that what stands on derived edges is drawn as often as what stands on the input.
         labels = [*labels, Step(head), Step(head)]
     result = pick(draw, ("Answer", "Answer", "Answer", "Outcome"))
     arity = pick(draw, (2, 2, 2, 2, 1, 3, 0))
+    final = []
     for _ in range(pick(draw, (1, 1, 1, 2))):
-        rules.append(draw_rule(draw, result, arity, labels, vertices))
-    rules = draw_names(draw, rules)
+        if properties and arity == 2 and once_in(draw, 4):
+            final.append(draw_edge_rule(draw, result, labels))
+        else:
+            final.append(draw_rule(draw, result, arity, labels, vertices))
+    rules = draw_names(draw, rules + dress(draw, final))
     if result == "Answer" and once_in(draw, 3):
         rules.reverse()
-    return Query(streams, tuple(rules))
+    query = Query(streams, tuple(rules))
+    return draw_declarations(draw, without_unread(query)) if properties else query
+
+
+def without_unread(query: Query) -> Query:
+    """The query without rules on which its result does not depend, and tables that nothing reads: whether what these
+    say decides which rows are rejected is left open."""
+    read, waiting = {query.result}, [query.result]
+    while waiting:
+        for rule in query.rules_of(waiting.pop()):
+            for atom in rule.body:
+                heads = {step.label for step in steps(atom.expr) if step.stream is None} - read
+                read |= heads
+                waiting += sorted(heads)
+    rules = tuple(rule for rule in query.rules if rule.head in read)
+    used = {step.stream for rule in rules for atom in rule.body for step in steps(atom.expr)}
+    return Query(tuple(each for each in query.streams if each.name in used or not each.table), rules)
+
+
+def draw_edge_rule(draw: st.DrawFn, head: str, labels: Sequence[Step]) -> Rule:
+    """A head that is one edge, as the steps of a path in order of time have to be."""
+    x, y = VARIABLES[:2]
+    return Rule(head, (x, y), (Atom(pick(draw, labels), x, y),))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Values
+
+# Names of properties that are also variables and labels; no value is rare, so that values meet.
+PROPERTY_NAMES = ("w", "x", "a")
+LITERALS: Mapping[str, tuple[Value, ...]] = {
+    "INT": (1, 2, 1, 0, 2, -1, 2**63 - 1),
+    "FLOAT": (1.0, 0.5, 1.0, 2.0, 0.0, -0.5),
+    "STRING": ("EUR", "", "é", "1", "EUR"),
+    "BOOL": (True, False),
+    "TIME": (10, 5, 20, 0, "1970-01-01T00:00:10Z"),
+}
+GIVEN: Mapping[str, tuple[Any, ...]] = {
+    **LITERALS,
+    "FLOAT": (1, 0.5, 1.0, 2, -0.0, 0, float("nan")),
+    "TIME": (10, 5, 20, 10, 0, "1970-01-01T00:00:10Z"),
+}
+BAD: Mapping[str, tuple[Any, ...]] = {
+    "INT": ("one", 0.5, True, 2**63),
+    "FLOAT": ("half", False),
+    "STRING": (1, True, 0.5),
+    "BOOL": (1, "perhaps"),
+    "TIME": ("soon", 0.5, True),
+}
+NUMBERS = ("INT", "FLOAT")
+COMPARED = ("<", "<=", ">", ">=", "=", "!=")
+ORDERS = ("ascending", "strictly ascending")
+TIME = ("ts", "TIME")
+
+Types = dict[str, str]
+
+
+def draw_properties(draw: st.DrawFn) -> tuple[tuple[str, str], ...]:
+    """One to three properties with their types."""
+    names = PROPERTY_NAMES[: pick(draw, (2, 1, 3, 0))]
+    return tuple((name, pick(draw, ("INT", "FLOAT", "INT", "STRING", "BOOL", "TIME"))) for name in names)
+
+
+def draw_scalar(draw: st.DrawFn, name: str, names: Types) -> tuple[Scalar, str]:
+    """A value, or a calculation with it, and the type of what it can be compared with."""
+    kind = names[name]
+    if kind in NUMBERS and once_in(draw, 3):
+        other = pick(draw, [each for each, of in names.items() if of in NUMBERS])
+        right = Var(other) if once_in(draw, 2) else pick(draw, LITERALS[kind][:5])
+        return Math(pick(draw, "+-*/"), Var(name), right), pick(draw, NUMBERS)
+    return Var(name), kind
+
+
+def draw_predicate(draw: st.DrawFn, names: Types, depth: int = 2) -> Predicate:
+    """A predicate over values of these names."""
+    kind = pick(draw, ("compare", "compare", "compare", "among", "and", "or", "not")) if depth else "compare"
+    match kind:
+        case "and" | "or":
+            parts = tuple(draw_predicate(draw, names, depth - 1) for _ in range(2))
+            return And(parts) if kind == "and" else Or(parts)
+        case "not":
+            return Not(draw_predicate(draw, names, depth - 1))
+        case "among":
+            name = pick(draw, sorted(names))
+            listed = pick(draw, (2, 1, 3))
+            return Among(
+                Var(name), tuple(dict.fromkeys(pick(draw, LITERALS[names[name]]) for _ in range(listed)))
+            )
+    name = pick(draw, sorted(names))
+    left, kind = draw_scalar(draw, name, names)
+    alike = sorted(
+        each for each, of in names.items() if each != name and (of == kind or {of, kind} == {*NUMBERS})
+    )
+    operator = pick(draw, COMPARED)
+    if alike and once_in(draw, 3):
+        return Compare(operator, left, Var(pick(draw, alike)))
+    if kind == "INT" and once_in(draw, 6):
+        return Compare(operator, left, pick(draw, LITERALS["FLOAT"]))
+    return Compare(operator, left, pick(draw, LITERALS[kind]))
+
+
+def fitting(bound: Types, kind: str) -> list[str]:
+    """The variables whose values can stand for a type."""
+    return sorted(var for var, of in bound.items() if of == kind or (of, kind) == ("INT", "FLOAT"))
+
+
+@dataclass
+class Dresser:
+    """Adds values to plain rules: named arguments, predicates of steps, comparisons, vertex tuples, orders of
+    time, and properties of derived edges."""
+
+    streams: tuple[Stream, ...]
+    labels: list[Step]
+    vertex_labels: list[Step]
+    vertices: Sequence[Vertex]
+    types: dict[Step, Types]
+    """The properties of each label and head."""
+
+    timed: set[Step]
+    """The labels and heads whose edges have a time."""
+
+    def dress(self, draw: st.DrawFn, rules: list[Rule]) -> list[Rule]:
+        """The rules of one head, dressed."""
+        head = Step(rules[0].head)
+        dressed: list[Rule] = []
+        given: list[Types] = []
+        for rule in rules:
+            rule, bound = self.dress_rule(draw, rule)
+            dressed.append(rule)
+            given.append(bound)
+        types: Types = {}
+        named = [rule.values for rule in dressed]
+        if not once_in(draw, 3):
+            for name in PROPERTY_NAMES[: pick(draw, (1, 2))]:
+                kinds = [kind for kind in LITERALS if all(fitting(bound, kind) for bound in given)]
+                if kinds:
+                    kind = pick(draw, kinds)
+                    chosen = [pick(draw, fitting(bound, kind)) for bound in given]
+                    # A FLOAT of one rule makes those of the others FLOATs.
+                    found = {bound[var] for bound, var in zip(given, chosen, strict=True)}
+                    types[name] = "FLOAT" if len(found) > 1 else found.pop()
+                    named = [(*values, (name, Var(var))) for values, var in zip(named, chosen, strict=True)]
+        dressed = [replace(rule, values=values) for rule, values in zip(dressed, named, strict=True)]
+        self.types[head] = types
+        if all(self.is_timed(rule) for rule in dressed):
+            self.timed.add(head)
+        return dressed
+
+    def is_timed(self, rule: Rule) -> bool:
+        """Whether a rule is a single edge that has a time."""
+        [first, *others] = rule.body
+        ends = (first.src, first.trg)
+        return (
+            not others
+            and isinstance(first.expr, Step)
+            and first.expr.bare in self.timed
+            and rule.args == ends
+        )
+
+    def dress_rule(self, draw: st.DrawFn, rule: Rule) -> tuple[Rule, Types]:
+        """The rule, and the types of the values that it binds."""
+        bound: Types = {}
+        body = [self.dress_atom(draw, atom, bound) for atom in rule.body]
+        ends = variables(body)
+        if self.vertex_labels and ends and once_in(draw, 2):
+            var = pick(draw, ends)
+            label = pick(draw, self.vertex_labels)
+            values = self.draw_values(draw, label, bound)
+            body.insert(draw(_below(len(body) + 1)), Atom(label, var, var, values=values))
+        comparisons: list[Predicate] = []
+        if bound and once_in(draw, 3):
+            comparisons.append(draw_predicate(draw, bound))
+        if ends and once_in(draw, 3):
+            left = pick(draw, ends)
+            others = [var for var in ends if var != left]
+            if once_in(draw, 6):
+                among: Predicate = Among(
+                    left, tuple(dict.fromkeys(pick(draw, self.vertices) for _ in range(3)))
+                )
+                comparisons.append(Not(among) if once_in(draw, 2) else among)
+            else:
+                right = pick(draw, others) if others and not once_in(draw, 4) else pick(draw, self.vertices)
+                comparisons.append(Compare(pick(draw, ("!=", "!=", "!=", "=")), left, right))
+        return replace(rule, body=tuple(body), comparisons=tuple(comparisons)), bound
+
+    def dress_atom(self, draw: st.DrawFn, atom: Atom, bound: Types) -> Atom:
+        if isinstance(atom.expr, Step):
+            values = self.draw_values(draw, atom.expr, bound) if not once_in(draw, 3) else ()
+            expr: Expr = self.dress_step(draw, atom.expr, rarely=4)
+            return replace(atom, expr=expr, values=values)
+        order = ""
+        if steps(atom.expr) <= self.timed and once_in(draw, 3):
+            order = pick(draw, ORDERS)
+        return replace(atom, expr=self.dress_expr(draw, atom.expr), order=order)
+
+    def dress_expr(self, draw: st.DrawFn, expr: Expr) -> Expr:
+        match expr:
+            case Step():
+                return self.dress_step(draw, expr, rarely=3)
+            case Back(part):
+                return Back(self.dress_expr(draw, part))
+            case Rep(part, low, high):
+                return Rep(self.dress_expr(draw, part), low, high)
+            case Seq(parts):
+                return Seq(tuple(self.dress_expr(draw, part) for part in parts))
+            case Alt(parts):
+                return Alt(tuple(self.dress_expr(draw, part) for part in parts))
+
+    def dress_step(self, draw: st.DrawFn, step: Step, *, rarely: int) -> Step:
+        types = self.readable(step) if once_in(draw, 4) else self.types[step]
+        if types and once_in(draw, rarely):
+            return replace(step, predicate=draw_predicate(draw, types, depth=draw(_below(2))))
+        return step
+
+    def readable(self, step: Step) -> Types:
+        """What a query can read of a step's edges."""
+        return self.types[step] | (dict([TIME]) if step.stream is not None else {})
+
+    def draw_values(self, draw: st.DrawFn, step: Step, bound: Types) -> tuple[tuple[str, Var | Value], ...]:
+        """Named arguments: variables, new or bound before, and a literal now and then."""
+        readable = self.readable(step)
+        values: list[tuple[str, Var | Value]] = []
+        # The time comes first now and then.
+        for name in sorted(readable, reverse=once_in(draw, 2))[: pick(draw, (1, 1, 2, 3))]:
+            kind = readable[name]
+            known = sorted(var for var, of in bound.items() if of == kind or {of, kind} == {*NUMBERS})
+            if name != "ts" and once_in(draw, 6):
+                values.append((name, pick(draw, LITERALS[kind])))
+            elif known and once_in(draw, 4):
+                var = pick(draw, known)
+                bound[var] = "FLOAT" if "FLOAT" in (kind, bound[var]) else bound[var]
+                values.append((name, Var(var)))
+            else:
+                var = f"{'mnpqrs'[len(bound) % 6]}{len(bound) // 6 or ''}"
+                bound[var] = kind
+                values.append((name, Var(var)))
+        return tuple(values)
+
+
+def draw_dresser(
+    draw: st.DrawFn, streams: tuple[Stream, ...], labels: Sequence[Step], vertices: Sequence[Vertex]
+) -> Dresser:
+    """Streams with properties, perhaps a table beside them, and vertex tuples in some of them."""
+    streams = tuple(replace(stream, properties=draw_properties(draw)) for stream in streams)
+    labels = list(labels)
+    vertex_labels = []
+    if once_in(draw, 3):
+        streams = (*streams, Stream("ref", properties=draw_properties(draw), table=True))
+        if once_in(draw, 2):
+            labels.append(Step("k", "ref"))
+        else:
+            vertex_labels.append(Step("k", "ref", vertex=True))
+    if once_in(draw, 4):
+        vertex_labels.append(Step(pick(draw, ("n", "a")), pick(draw, streams).name, vertex=True))
+    declared = {stream.name: dict(stream.properties) for stream in streams}
+    types = {label: declared[label.stream or ""] for label in (*labels, *vertex_labels)}
+    return Dresser(streams, labels, vertex_labels, vertices, types, set(labels))
+
+
+def draw_declarations(draw: st.DrawFn, query: Query) -> Query:
+    """The query with its streams declaring the properties that it names, and no others; or none of them, where all
+    follow from the literals that they are compared with."""
+    streams = []
+    for stream in query.streams:
+        named = tuple(each for each in stream.properties if each[0] in query.named(stream.name))
+        decided = all(is_decided(query, stream.name, *each) for each in named)
+        streams.append(replace(stream, properties=() if decided and once_in(draw, 2) else named))
+    return replace(query, streams=tuple(streams))
+
+
+def is_decided(query: Query, stream: str, name: str, kind: str) -> bool:
+    """Whether a property would have this type undeclared, as all it is compared with are literals."""
+    for atom in query.atoms():
+        for step in steps(atom.expr):
+            if step.stream == stream:
+                bound = any(isinstance(value, Var) for named, value in atom.values if named == name)
+                if bound or not all(is_literal_beside(name, part) for part in compared(step.predicate)):
+                    return False
+    return {type_of(literal) for literal in query.literals_beside(stream, name)} == {kind}
+
+
+def compared(predicate: Predicate | None) -> Iterator[Compare | Among]:
+    """The comparisons of a predicate."""
+    match predicate:
+        case Compare() | Among():
+            yield predicate
+        case Not(part):
+            yield from compared(part)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from compared(part)
+
+
+def is_literal_beside(name: str, comparison: Compare | Among) -> bool:
+    """Whether a comparison, if it names the property, is with literals alone."""
+    match comparison:
+        case Among():
+            return True
+        case Compare(_, left, right):
+            beside = left == Var(name) and not isinstance(right, Var | Math)
+            return beside or name not in names_in(comparison)
 
 
 @st.composite
 def queries(draw: st.DrawFn, vertices: Sequence[Vertex] = VERTICES[0]) -> Query:
     return draw_query(draw, vertices)
+
+
+@st.composite
+def property_queries(draw: st.DrawFn, vertices: Sequence[Vertex] = VERTICES[0]) -> Query:
+    """Queries that read values, vertex tuples, tables and times."""
+    return draw_query(draw, vertices, properties=True)
 
 
 @st.composite
@@ -317,11 +647,11 @@ def draw_edges(
     least: int = 0,
     deletions: bool = False,
     lateness: int | None = None,
-) -> list[Edge]:
+) -> list[tuple[Any, ...]]:
     """A stream in order of arrival: equal times, gaps, repeats, self-loops, a label that nobody asked for; where
     asked, deletions (of absent edges too) and edges that come late, some of them too late or unusable."""
     time = draw(_below(30))
-    stream: list[Edge] = []
+    stream: list[tuple[Any, ...]] = []
     for src, label, trg, gap, kind, late in draw(_events(len(vertices), len(labels), least)):
         time += GAPS[gap]
         at = time if lateness is None or late < 6 else max(0, time - (late - 6) * (lateness + 1) // 5)
@@ -340,24 +670,86 @@ def draw_edges(
 
 
 @st.composite
-def edges(draw: st.DrawFn, vertices: Sequence[Vertex], labels: Sequence[str]) -> list[Edge]:
+def edges(draw: st.DrawFn, vertices: Sequence[Vertex], labels: Sequence[str]) -> list[tuple[Any, ...]]:
     return draw_edges(draw, vertices, labels)
+
+
+def draw_rows(
+    draw: st.DrawFn, edges: Sequence[tuple[Any, ...]], stream: Stream, vertex_labels: Sequence[str]
+) -> list[Edge]:
+    """The edges as rows with values, most of them of the properties' types, some null or missing; vertex tuples where
+    there are labels for them. A deletion repeats the values of an edge before it, or some, or none."""
+    # A table's rows may have no time at all; where they have, some start without.
+    timeless = stream.table and once_in(draw, 2)
+    worst = once_in(draw, 3)
+    pools = {
+        name: [*GIVEN[kind], None, MISSING, *([pick(draw, BAD[kind])] if worst else [])]
+        for name, kind in stream.properties
+    }
+    if once_in(draw, 3):
+        pools["unread"] = [1, "x", None]
+    rows: list[dict[str, Any]] = []
+    numbers = draw(st.lists(_below(5040), min_size=len(edges), max_size=len(edges)))
+    for edge, number in zip(edges, numbers, strict=True):
+        src, label, trg, ts, *op = edge
+        row = {"src": src, "label": label, "trg": trg, "ts": ts} | ({"op": op[0]} if op else {})
+        if vertex_labels and number % 5 < 2:
+            row["label"] = vertex_labels[number % len(vertex_labels)]
+            row["trg"] = None
+            if number % 2:
+                del row["trg"]
+        for name, pool in pools.items():
+            row[name] = pool[number % len(pool)]
+            number //= len(pool)
+        if op == ["-"]:
+            alike = [each for each in rows if each["src"] == src and each.get("trg") == row.get("trg")]
+            if alike and number % 4 < 3:
+                names = list(pools)[: (len(pools), 1, 0)[number % 4]]
+                row |= dict.fromkeys(pools, MISSING) | {name: alike[-1].get(name, MISSING) for name in names}
+        row = {name: value for name, value in row.items() if value is not MISSING}
+        if timeless:
+            del row["ts"]
+        rows.append(row)
+    return rows
+
+
+MISSING = object()
+
+
+def changed(edge: Edge, **fields: Any) -> Edge:
+    """The row with some of its fields replaced."""
+    if isinstance(edge, Mapping):
+        return {**edge, **fields}
+    row = dict(zip(FIELDS, edge, strict=False)) | fields
+    return tuple(row[name] for name in FIELDS if name in row)
+
+
+@st.composite
+def property_cases(draw: st.DrawFn) -> Case:
+    """A case whose query reads values, vertex tuples, tables and times."""
+    return draw_case(draw, properties=True)
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
+    """A query without properties, streams for it, and a way to run it."""
+    return draw_case(draw)
+
+
+def draw_case(draw: st.DrawFn, *, properties: bool = False) -> Case:
     """A query, streams for it, and a way to run it."""
     vertices = pick(draw, VERTICES)[: pick(draw, (3, 4, 2, 5, 6))]
-    query = draw_query(draw, vertices)
+    query = draw_query(draw, vertices, properties=properties)
     deletions = once_in(draw, 2)
     disorder = once_in(draw, 4)
     lateness = draw(_below(7)) if disorder else 0
-    named = {step for rule in query.rules for atom in rule.body for step in steps(atom.expr)}
-    least = pick(draw, (0, 5, 10, 16, 24)) // len(query.streams)
+    named = {step for atom in query.atoms() for step in steps(atom.expr)}
+    # Predicates and values that must meet select, so there is more to select from.
+    least = pick(draw, (5, 10, 16, 24, 24) if properties else (0, 5, 10, 16, 24)) // len(query.streams)
     streams = {}
     for stream in query.streams:
-        labels = sorted(step.label for step in named if step.stream == stream.name)
-        streams[stream.name] = draw_edges(
+        labels = sorted({step.label for step in named if step.stream == stream.name and not step.vertex})
+        drawn = draw_edges(
             draw,
             vertices,
             labels or [UNASKED],
@@ -365,6 +757,11 @@ def cases(draw: st.DrawFn) -> Case:
             deletions=deletions,
             lateness=lateness if disorder else None,
         )
+        if properties:
+            of_vertices = sorted({step.label for step in named if step.stream == stream.name and step.vertex})
+            streams[stream.name] = draw_rows(draw, drawn, stream, of_vertices)
+        else:
+            streams[stream.name] = drawn
     return Case(
         query,
         streams,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -200,3 +201,45 @@ def test_a_double_is_written_so_that_it_reads_back_the_same(value: float) -> Non
     )
     (line,) = b"".join(bytes(block) for block in jsonl_blocks(answers)).decode().splitlines()
     assert float(json.loads(line)["properties"]["w"]) == value
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Types that the input decides
+
+UNDECLARED = "STREAM s WINDOW 10\nAnswer(x, y, m: a, note: b) <- t(x, y, amount: a, memo: b), a > 1."
+
+
+def typed_edges() -> pa.Table:
+    return pa.table(
+        {
+            "src": ["u", "v", "w"],
+            "label": ["t"] * 3,
+            "trg": ["v", "w", "u"],
+            "ts": [1, 2, 3],
+            "amount": [1.5, 0.5, None],
+            "memo": ["first", "second", "third"],
+        }
+    )
+
+
+def test_the_input_decides_types_that_the_query_leaves_open(tmp_path: Path) -> None:
+    table = typed_edges()
+    pq.write_table(table, tmp_path / "edges.parquet")
+    inputs = [table, table.to_reader(), table.to_pandas(), pl.from_arrow(table), tmp_path / "edges.parquet"]
+    for edges in [*inputs, {"s": table}]:
+        [answer] = list(run(edges, UNDECLARED))
+        assert answer["properties"] == {"m": 1.5, "note": "first"}
+
+
+def test_types_of_mapped_columns_are_known(tmp_path: Path) -> None:
+    table = typed_edges().rename_columns(["from", "kind", "to", "at", "amount", "text"])
+    columns = {"s": {"src": "from", "label": "kind", "trg": "to", "ts": "at", "memo": "text"}}
+    [answer] = list(run(table, UNDECLARED, columns=columns))
+    assert answer["properties"]["note"] == "first"
+
+
+def test_rows_of_python_need_a_declaration() -> None:
+    with pytest.raises(meander.MeanderError, match="the type of memo is not known"):
+        run(typed_edges().to_pylist(), UNDECLARED)
+    declared = UNDECLARED.replace("STREAM s", "STREAM s (amount FLOAT, memo STRING)")
+    assert len(list(run(typed_edges().to_pylist(), declared))) == 1

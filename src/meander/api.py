@@ -7,52 +7,61 @@ frame = meander.run(text, "edges.parquet").to_pandas()
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Unpack
-
-import pyarrow as pa
 
 from meander.algebra.printing import notation
 from meander.dataflow.answers import Answers, AnswerSchema
 from meander.dataflow.edges import Reject
 from meander.dataflow.ingest import Jump
+from meander.dataflow.layout import StreamLayout, check_mappings, stream_layouts
 from meander.dataflow.runner import run_local
 from meander.dataflow.sinks.writer import open_answers, open_rejects
-from meander.dataflow.sources.reader import is_live, open_source
-from meander.dataflow.tabular import Chunk, from_table, from_tuples
-from meander.dataflow.tally import jump_message
+from meander.dataflow.sources.columns import InputTypes, property_types
+from meander.dataflow.sources.objects import source_of
+from meander.dataflow.sources.source import ReadOptions, Source
+from meander.dataflow.tabular import Chunk
+from meander.dataflow.tally import Tally, jump_message
 from meander.engine import compile_query, open_dataflow, physical_plan
-from meander.errors import ArgumentError
+from meander.errors import ArgumentError, MeanderError
 from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, OptionValues, RunOptions
 from meander.run_result import RunResult
+from meander.syntax.values import ValueType
 
 if TYPE_CHECKING:
     from meander.dataflow.dataflow import Dataflow
 
 Edges = Any
-"""Tuples, a pyarrow Table, or the path of a file or folder."""
+"""Tuples or mappings, a table of pyarrow, pandas or polars, or the path of a file or folder."""
 
 
 def run(
     query: str,
     edges: Edges | Mapping[str, Edges],
     *,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    labels: Mapping[str, str] | None = None,
     answers: str | PathLike[str] | Mapping[str, str | PathLike[str]] | None = None,
     rejects: list[dict[str, str]] | str | PathLike[str] | None = None,
     **options: Unpack[OptionValues],
 ) -> RunResult:
     """Answer a Datalog or G-CORE query over edges, in this process, without Spark.
 
-    `edges` is an iterable of (src, label, trg, ts[, op]) tuples, a pyarrow Table with those columns, or the path
-    of a file or folder; for a query of several streams, a mapping from stream names to such. The result is iterated
-    over for dicts with the fields of an answer record, in order of time; it also gives Arrow record batches and
-    tables, and DataFrames of pandas and polars. With `answers` (what the command's `--out` names, or a mapping from
-    the names of several results to such) the run is made at once, to its end, and the answers are written there.
+    `edges` is an iterable of (src, label, trg, ts[, op]) tuples, or of mappings with these keys and properties; a
+    table of pyarrow, pandas or polars with these columns; or the path of a file or folder; for a query of several
+    streams, a mapping from stream names to such. `columns` has by stream the columns of fields and properties under
+    other names, `{"bank": {"src": "account_from"}}`, and `labels` the label of all rows, `{"bank": "transfer"}`.
+
+    The result is iterated over for dicts with the fields of an answer record, in order of time; it also gives Arrow
+    record batches and tables, and DataFrames of pandas and polars. With `answers` (what the command's `--out` names,
+    or a mapping from the names of several results to such) the run is made at once, to its end, and the answers are
+    written there.
 
     `rejects` receives the edges that could not be used: a list of dicts, or the path of a .jsonl file. A time that is
-    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far.
+    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far; so is a
+    property that no edge has had.
 
     Options have the names of the command's: `paths`, `mode`, `lateness`, `max_jump`, `time_unit`, `plan`,
     `path_operator`, `batch_rows`, `memory`, `demand`, `threads`. The query is checked at once, not with the first
@@ -62,17 +71,40 @@ def run(
         raise ArgumentError(f"the query is {query!r}", hint="it must be str")
     chosen = RunOptions.of(**options)
     chosen.check_local(hint="leave it out, or use meander.Session")
-    compiled = compile_query(query, chosen)
+    opened: dict[str, Source] = {}
+
+    def types_of(stream: str) -> Mapping[str, ValueType | None]:
+        source = edges.get(stream) if isinstance(edges, Mapping) else edges
+        mapped = (columns or {}).get(stream)
+        try:
+            opened[stream] = source_of(source, stream)
+            return property_types(
+                opened[stream].column_types(), mapped if isinstance(mapped, Mapping) else None
+            )
+        except MeanderError:  # reported when the source is checked
+            return {}
+
+    compiled = compile_query(query, chosen, types=InputTypes(types_of))
     plan = physical_plan([compiled], chosen)
     dataflow = open_dataflow(plan, chosen)
     given = _by_stream(edges, compiled.streams, plan.streams)
-    sources = {name: _source(source, name, chosen) for name, source in given.items()}
-    live = not all(
-        isinstance(source, str | PathLike) and not _is_live_path(source) for source in given.values()
-    )
+    check_mappings(columns, labels, compiled.streams)
+    layouts = stream_layouts(plan.schemas, given, time_unit=chosen.time_unit, columns=columns, labels=labels)
+    # A source that has been asked for its types may be one that can be opened only once.
+    read_from = {name: opened.get(name) or source_of(source, name) for name, source in given.items()}
+    for name, source in read_from.items():
+        source.check(layouts[name])
+    live = any(source.is_live() for source in read_from.values())
+    batch_rows = chosen.batch_rows or LOCAL_BATCH_ROWS
+    sources = {
+        name: source.chunks(ReadOptions(layouts[name], batch_rows)) for name, source in read_from.items()
+    }
     schemas = {result.head: AnswerSchema.of(result, paths=chosen.paths) for result in plan.results}
-    read = _answers(dataflow, sources, chosen, live, rejects)
-    waits = any(isinstance(source, Iterator) or _is_live_path(source) for source in given.values())
+    read = _answers(dataflow, sources, layouts, chosen, live, rejects)
+    waits = any(
+        isinstance(source, Iterator) or (isinstance(source, str | PathLike) and read_from[name].is_live())
+        for name, source in given.items()
+    )
     result = RunResult(read if answers is None else _written(read, answers, schemas), schemas, live=waits)
     if answers is not None:
         result.read_all()
@@ -85,13 +117,10 @@ def plans(query: str, *, time_unit: str = DEFAULTS.time_unit) -> list[str]:
     return [notation(plan) for plan in first]
 
 
-def _is_live_path(source: Edges) -> bool:
-    return isinstance(source, str | PathLike) and is_live(fspath(source))
-
-
 def _answers(
     dataflow: Dataflow,
     sources: Mapping[str, Iterator[Chunk]],
+    layouts: Mapping[str, StreamLayout],
     options: RunOptions,
     live: bool,
     rejects: list[dict[str, str]] | str | PathLike[str] | None,
@@ -108,10 +137,12 @@ def _answers(
     def warn(jump: Jump) -> None:
         warnings.warn(jump_message(jump, options.time_unit), stacklevel=2)
 
+    tally = Tally()
+    tally.read_properties(layouts)
     try:
         for result, answers in run_local(
             dataflow,
-            sources,
+            {name: tally.counting(name, chunks) for name, chunks in sources.items()},
             lateness=options.lateness,
             max_jump=options.max_jump,
             live=live,
@@ -119,6 +150,8 @@ def _answers(
             warn=warn,
         ):
             yield result.head, answers
+        for unseen in tally.properties_unseen:
+            warnings.warn(unseen, stacklevel=2)
     finally:
         if sink is not None:
             sink.close()
@@ -171,17 +204,3 @@ def _by_stream(
         )
         raise ArgumentError(wrong, hint=f"the query reads the streams {', '.join(names)}")
     return {name: edges[name] for name in names if name in edges}
-
-
-def _source(edges: Edges, name: str, options: RunOptions) -> Iterator[Chunk]:
-    batch_rows = options.batch_rows or LOCAL_BATCH_ROWS
-    if isinstance(edges, str | PathLike):
-        return open_source(fspath(edges), stream=name, batch_rows=batch_rows, time_unit=options.time_unit)
-    if isinstance(edges, pa.Table):
-        return from_table(edges, stream=name, batch_rows=batch_rows, time_unit=options.time_unit)
-    if not isinstance(edges, Iterable):
-        raise ArgumentError(
-            f"the edges of stream {name} are {edges!r}",
-            hint="give tuples (src, label, trg, ts), a pyarrow Table, or the path of a file or folder",
-        )
-    return from_tuples(edges, stream=name, batch_rows=batch_rows)

@@ -18,14 +18,18 @@ from typing import TYPE_CHECKING
 from meander.algebra.nodes import Path, Plan, WScan
 from meander.algebra.printing import walk
 from meander.algebra.translate import path_results, result_labels, translate
-from meander.errors import ArgumentError
+from meander.errors import ArgumentError, QueryError
 from meander.options import DEFAULTS, RunOptions
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import PhysicalPlan, QueryPlan, build
 from meander.physical.stages import StagedPlan, build_stages
+from meander.physical.streams import StreamSchema
 from meander.rewrite import choose, enumerate_plans, pass_demand
 from meander.syntax import parse
+from meander.syntax.printing import name_text
 from meander.syntax.query import RegularQuery
+from meander.syntax.types import KnownTypes
+from meander.syntax.values import ValueType
 
 if TYPE_CHECKING:
     from meander.dataflow.dataflow import Dataflow
@@ -101,12 +105,14 @@ def compile_query(
     name: str = "",
     language: str | None = None,
     views: Mapping[str, RegularQuery] | None = None,
+    types: KnownTypes | None = None,
 ) -> CompiledQuery:
     """The query of a text in Datalog or G-CORE (`language` None: whichever it looks like).
 
-    `views` are the queries that it may read as streams, by name. Raises `QueryError` for an invalid text.
+    `views` are the queries that it may read as streams, by name. `types` are the types of properties that the inputs
+    know, by stream. Raises `QueryError` for an invalid text.
     """
-    regular = parse(text, language=language, unit=options.time_unit, views=views)
+    regular = parse(text, language=language, unit=options.time_unit, views=views, types=types)
     return CompiledQuery(text, regular, name, options.plan)
 
 
@@ -135,10 +141,33 @@ def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS
     return build_stages(plans, options.cells, path_operator=options.path_operator, paths=options.paths)
 
 
+def check_types(schemas: Mapping[str, StreamSchema]) -> None:
+    """Refuse to run a plan that reads a property whose type neither its queries nor their inputs decide.
+
+    `schemas` are those of a `PhysicalPlan` or `StagedPlan`.
+    """
+    for stream, schema in schemas.items():
+        for name, kind in schema.properties:
+            if kind is None:
+                declared = ", ".join(
+                    f"{name_text(value.name)} {value.type or ValueType.STRING}" for value in schema.properties
+                )
+                raise QueryError(
+                    f"the type of {name} is not known: nothing that the query compares it with has one, and the "
+                    f"input of {stream} has none",
+                    hint=f"declare it, in Datalog as STREAM {stream} ({declared}) …, in G-CORE as "
+                    f"ON {stream} ({declared}) …",
+                )
+
+
 def open_dataflow(
     plan: PhysicalPlan, options: RunOptions = DEFAULTS, *, folder: FilePath | None = None
 ) -> Dataflow:
-    """A dataflow without state yet; its arrays are in memory, or in files of `folder`."""
+    """A dataflow without state yet; its arrays are in memory, or in files of `folder`.
+
+    Raises `QueryError` if the type of a property is not known.
+    """
+    check_types(plan.schemas)
     # Numba and the kernels take longer to import than a query to plan, and `explain` does without them.
     from meander.dataflow.dataflow import Dataflow
 

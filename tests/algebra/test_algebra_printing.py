@@ -2,15 +2,17 @@
 
 import pytest
 
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Union, WScan
 from meander.algebra.printing import equalities, notation, path_expression, positions, tree
 from meander.algebra.trees import walk
 from meander.syntax.query import Either, Inverse, Label, Repeat, Then
+from meander.syntax.values import And, Comparison, end_point, equals_vertex
 
 ZERO, ONE = Label("0"), Label("1")
 A, B = WScan("s", ("a",), 24), WScan("s", ("b",), 24)
 LIKES = WScan("social", ("likes",), 24, 1)
-BOUGHT = WScan("tx", ("bought", "returned"), 720, 24, Condition(src="alice"))
+LOOP = Comparison("=", end_point(0), end_point(1))
+BOUGHT = WScan("tx", ("bought", "returned"), 720, 24, equals_vertex("src", "alice"))
 
 
 @pytest.mark.parametrize(
@@ -20,7 +22,7 @@ BOUGHT = WScan("tx", ("bought", "returned"), 720, 24, Condition(src="alice"))
         (LIKES, "𝒲_24(S_{likes})"),
         (BOUGHT, '𝒲_{720,24}(σ_{src = "alice"}(S_{bought} ∪ S_{returned}))'),
         (
-            Filter(A, Condition('say "hi"', 7, True)),
+            Filter(A, And((equals_vertex(0, 'say "hi"'), equals_vertex(1, 7), LOOP))),
             'σ_{src = "say \\"hi\\"" ∧ trg = 7 ∧ src = trg}(𝒲_24(S_a))',
         ),
         (Union((A, B), "d"), "∪^{d}(𝒲_24(S_a), 𝒲_24(S_b))"),
@@ -58,7 +60,7 @@ def test_a_tree_has_a_line_for_each_node_and_prints_what_is_shared_once():
     closure = Path((A,), Repeat(ZERO, 1, None), "AP")
     inner = Pattern((B, closure), ((0, 1), (1, 2)), (0, 2), "d")
     plan = Union(
-        (Pattern((inner, closure), ((0, 1), (0, 2)), (1, 2), "e"), Filter(inner, Condition(trg="x"))), "f"
+        (Pattern((inner, closure), ((0, 1), (0, 2)), (1, 2), "e"), Filter(inner, equals_vertex(1, "x"))), "f"
     )
     assert tree(plan).splitlines() == [
         "∪ f",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, PlanError, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, PlanError, Union, WScan
 from meander.algebra.printing import notation
 from meander.algebra.translate import path_results, result_labels, translate
 from meander.errors import QueryError
@@ -19,6 +19,7 @@ from meander.syntax.query import (
     Then,
     Variable,
 )
+from meander.syntax.values import And, equals_vertex
 
 ZERO, ONE, TWO = Label("0"), Label("1"), Label("2")
 X, Y = Variable("x"), Variable("y")
@@ -123,12 +124,12 @@ def test_a_union_takes_rules_in_order_and_equal_ones_once():
 
 def test_constants_filter_their_atom():
     assert canonical('Answer(x, z) <- a("alice", x), b(x, z).') == Pattern(
-        (Filter(A, Condition(src="alice")), B), ((0, 1), (1, 2)), (1, 2), "Answer"
+        (Filter(A, equals_vertex(0, "alice")), B), ((0, 1), (1, 2)), (1, 2), "Answer"
     )
     assert canonical('Answer(x) <- a+(x, 7) as P, b("p", "q").') == Pattern(
         (
-            Filter(Path((A,), Repeat(ZERO, 1, None), "P"), Condition(trg=7)),
-            Filter(B, Condition("p", "q")),
+            Filter(Path((A,), Repeat(ZERO, 1, None), "P"), equals_vertex(1, 7)),
+            Filter(B, And((equals_vertex(0, "p"), equals_vertex(1, "q")))),
         ),
         ((0, 1), (2, 3)),
         (0,),

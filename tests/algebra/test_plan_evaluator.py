@@ -1,7 +1,8 @@
 """The measure itself, on cases small enough to be worked out by hand."""
 
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Union, WScan
 from meander.syntax.query import Either, Inverse, Label, Repeat, Then
+from meander.syntax.values import Comparison, end_point, equals_vertex
 from plan_evaluator import evaluate
 
 A, B = WScan("s", ("a",), 10), WScan("s", ("b",), 10)
@@ -15,8 +16,8 @@ def path(expr, *inputs):
 
 def test_scans_filters_and_unions():
     assert evaluate(A, SNAPSHOT) == {("u", "v"), ("v", "w")}
-    assert evaluate(WScan("s", ("a", "b"), 10, 1, Condition(trg="w")), SNAPSHOT) == {("v", "w")}
-    assert evaluate(Filter(B, Condition(loop=True)), SNAPSHOT) == {("y", "y")}
+    assert evaluate(WScan("s", ("a", "b"), 10, 1, equals_vertex("trg", "w")), SNAPSHOT) == {("v", "w")}
+    assert evaluate(Filter(B, Comparison("=", end_point(0), end_point(1))), SNAPSHOT) == {("y", "y")}
     assert evaluate(Union((A, B), "c"), SNAPSHOT) == SNAPSHOT["s", "a"] | SNAPSHOT["s", "b"]
     assert evaluate(WScan("t", ("a",), 10), SNAPSHOT) == set()
 

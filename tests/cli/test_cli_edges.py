@@ -49,7 +49,7 @@ def test_late_edges_are_counted_and_the_first_is_shown_with_its_line(tmp_path: P
     ("content", "reasons"),
     [
         ("x a y 1\nx a y 2\n", "2 missing field"),
-        ("x\ta\ty\t12:30\nx\ta\n", "1 not an integer time, 1 missing field"),
+        ("x\ta\ty\t12:30\nx\ta\n", "1 bad time, 1 missing field"),
     ],
 )
 def test_a_run_in_which_nothing_could_be_used_fails_and_says_why(

@@ -33,8 +33,12 @@ ANSWERS = (
     "or to -"
 )
 WRITTEN_BY_SPARK = "write to a mounted path; with --runner spark, format:NAME?path=… is written by Spark"
-HEADER = "the first line of a .csv file is src,label,trg,ts or src,label,trg,ts,op, in any order"
-COLUMNS = "the columns of edges are src, label, trg, ts and perhaps op"
+ANOTHER = "--columns s:{}=COLUMN reads it from another column (in Python, columns=)"
+HEADER = (
+    "the first line of a .csv file names src, label, trg, ts and perhaps op, in any order; "
+    + ANOTHER.format("src")
+)
+COLUMNS = "the columns of edges are src, label, trg, ts and perhaps op; " + ANOTHER.format("trg")
 MORE_SPACE = "free some space on its disk, or write to another disk"
 
 

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ascending_twin import EXPRESSIONS, Expression, Valid, naive_answers
-from meander.algebra.nodes import Condition
 from meander.dataflow import operators
 from meander.dataflow.answers import as_dicts
 from meander.dataflow.batch import Batch, empty_batch
@@ -74,9 +73,7 @@ def scans_have_times(monkeypatch: pytest.MonkeyPatch) -> None:
 def plan_of(expression: Expression, order: PathOrder, root: int | None) -> PhysicalPlan:
     """One path over the labels a and b, which proves its own answers."""
     labels = "ab"[: 1 + max(source for _, source, _, _ in expression.moves)]
-    scans = tuple(
-        ScanOp(StreamRef("s"), label, WINDOW, SLIDE, Condition(), (TIME,), (TIME,)) for label in labels
-    )
+    scans = tuple(ScanOp(StreamRef("s"), label, WINDOW, SLIDE, None, (TIME,), (TIME,)) for label in labels)
     inputs = tuple(range(len(scans)))
     path = PathOp(
         inputs, expression.states, expression.accepting, expression.moves, "ascending", root, order=order

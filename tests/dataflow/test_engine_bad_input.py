@@ -32,7 +32,7 @@ def written(folder: Path, text: str | bytes, name: str = "edges.tsv") -> Path:
     ("row", "reason"),
     [
         ("x\ta\ty", "missing field"),
-        ("x\ta\ty\t12:30", "not an integer time"),
+        ("x\ta\ty\t12:30", "bad time"),
         ("x\ta\ty\t-4", "negative time"),
         ("x\ta\t\t3", "missing field"),
         ("x\ta\ty\t3\t*", "bad op"),

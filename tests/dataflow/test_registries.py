@@ -11,6 +11,7 @@ import pytest
 import meander
 from meander.dataflow.answers import Answers, AnswerSchema
 from meander.dataflow.edges import as_text
+from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sinks.registry import SINKS, Entry, sink_key
 from meander.dataflow.sinks.sink import Encoding, Sink, SinkContext
 from meander.dataflow.sinks.writer import open_answers
@@ -42,7 +43,7 @@ class Counter(Sink[Iterable[Any]]):
 class Sequence(Source):
     """A chain of edges, as long as the URL names."""
 
-    def check(self, *, follow: bool = False) -> None:
+    def check(self, layout: StreamLayout, *, follow: bool = False) -> None:
         if not self.url.partition(":")[2].isdigit():
             raise ArgumentError(f"not a number of edges: {self.url}")
 

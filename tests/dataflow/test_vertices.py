@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meander.dataflow.edges import as_text
+from meander.dataflow.answers import ARROW_TYPES
+from meander.dataflow.edges import Text, as_text
 from meander.dataflow.state import Budget, Store
 from meander.dataflow.vertices import Vertices
 from meander.errors import MemoryBudgetError
+from meander.syntax.values import ValueType
 
 Name = str | int
 
@@ -120,3 +124,51 @@ def test_growth_past_the_budget_is_an_error_that_names_the_owner() -> None:
     vertices = Vertices(Store("the vertices", Budget(300_000)))
     with pytest.raises(MemoryBudgetError, match="the vertices would hold"):
         vertices.intern(as_text([f"v{i}" for i in range(100_000)]))
+
+
+values_by_type = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1)).map(lambda drawn: (ValueType.INT, drawn)),
+    st.lists(st.floats(allow_nan=False)).map(lambda drawn: (ValueType.FLOAT, drawn)),
+    st.lists(st.booleans()).map(lambda drawn: (ValueType.BOOL, drawn)),
+    st.lists(st.text(alphabet="aé\U0001f600", max_size=12)).map(lambda drawn: (ValueType.STRING, drawn)),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(values_by_type, st.booleans(), st.integers(0, 3))
+def test_values_have_a_number_each_and_come_back(
+    drawn: tuple[ValueType, list[Any]], encoded: bool, skipped: int
+) -> None:
+    kind, values = drawn
+    column = pa.array(values, ARROW_TYPES[kind])
+    if encoded and kind is ValueType.STRING:
+        column = column.dictionary_encode()
+    # A part of a chunk: a slice of its columns.
+    column, values = column.slice(skipped), values[skipped:]
+    vertices = fresh()
+    vertices.intern(as_text(["a", 0, 1]))
+    numbers = vertices.intern_column(column, kind)
+    assert len(set(numbers.tolist())) == len(set(values))
+    back = vertices.values(numbers, kind)
+    assert (back.values() if isinstance(back, Text) else back.tolist()) == values
+
+
+def test_values_of_two_types_and_vertices_are_different_names() -> None:
+    vertices = fresh()
+    numbers = [
+        *vertices.intern(as_text([1, "1"])),
+        *vertices.intern_column(pa.array([1.0]), ValueType.FLOAT),
+        *vertices.intern_column(pa.array([True]), ValueType.BOOL),
+    ]
+    assert len(set(numbers)) == 4
+    assert vertices.intern_column(pa.array([1]), ValueType.FLOAT)[0] == numbers[2]
+    assert vertices.intern_column(pa.array([-0.0]), None) == vertices.intern_column(pa.array([0.0]), None)
+    assert vertices.intern_column(pa.array([1]), ValueType.TIME)[0] == numbers[0]
+
+
+def test_times_in_order_are_interned_once_each() -> None:
+    vertices = fresh()
+    times = np.array([3, 3, 3, 4, 9, 9])
+    numbers = vertices.intern_times(times)
+    assert list(vertices.values(numbers, ValueType.TIME)) == times.tolist()
+    assert vertices.count == 3

@@ -101,8 +101,8 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def add_line(file: Path, after: str, line: str) -> None:
     text = file.read_text(encoding="utf-8")
-    assert text.count(f"{after}\n") == 1
-    file.write_text(text.replace(f"{after}\n", f"{after}\n    {line}"), encoding="utf-8")
+    assert text.count(f"\n{after}\n") == 1
+    file.write_text(text.replace(f"\n{after}\n", f"\n{after}\n    {line}"), encoding="utf-8")
 
 
 def run_extended(source: Path, query: str, *options: str) -> str:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,7 @@ import meander
 from meander.algebra.nodes import Plan
 from meander.algebra.printing import notation
 from meander.cli.demo import EDGES, HOUR, QUERY, _timeline
-from meander.drawing import draw_plan
+from meander.drawing import draw_paths, draw_plan
 from meander.explain.stages import Explanation
 from meander.rewrite import LAWS
 from picture_geometry import check_picture
@@ -55,7 +58,27 @@ def demo_answers() -> str:
     return _timeline(meander.run(QUERY, edges))
 
 
+def fraud_rings() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [sys.executable, str(ROOT / "examples" / "fraud" / "generate.py"), folder],
+            check=True,
+            capture_output=True,
+        )
+        answers = list(
+            meander.run(
+                (ROOT / "examples" / "fraud" / "loops.dl").read_text(encoding="utf-8"),
+                Path(folder, "transfers.csv"),
+                columns={"bank": {"src": "from_account", "trg": "to_account", "ts": "booked_at"}},
+                labels={"bank": "transfer"},
+                paths=True,
+            )
+        )
+    return draw_paths(answers, "Rings of three transfers within an hour")
+
+
 DRAWN = {
+    "fraud-rings": fraud_rings,
     "architecture": draw_architecture,
     "demo-answers": demo_answers,
     "notify-canonical": lambda: explanation("notify.dl").draw("logical", "notify.dl"),

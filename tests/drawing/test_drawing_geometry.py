@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_plans import PLANS
 
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
 from meander.drawing import draw_plan
 from meander.drawing.boxes import Box, draw_boxes
 from meander.syntax.query import Either, Label, Repeat, Then
+from meander.syntax.values import And, equals_vertex
 from picture_geometry import SVG, boxes_of, check_picture
 
 
@@ -31,7 +32,7 @@ def larger(inner: st.SearchStrategy[Plan]) -> st.SearchStrategy[Plan]:
     some = st.lists(inner, min_size=1, max_size=4, unique=True).map(tuple)
     repeated = st.lists(inner, min_size=1, max_size=4).map(tuple)
     return st.one_of(
-        st.builds(Filter, inner, st.just(Condition("alice", 7, True))),
+        st.builds(Filter, inner, st.just(And((equals_vertex(0, "alice"), equals_vertex(1, 7))))),
         st.builds(Union, some, st.just("union")),
         repeated.map(
             lambda inputs: Pattern(inputs, tuple((n, n + 1) for n in range(len(inputs))), (0, 1), "chain")

@@ -64,7 +64,7 @@ def test_a_record_when_an_answer_starts_and_one_when_it_stops(batches: list[list
         time += 1  # an instant that is cut in two may start and stop what one batch would not show
         for key, gap, length, op in batch:
             time += gap
-            part.append((key, time, time + length if op > 0 else time, op))
+            part.append((key, time, time + (length if op > 0 else length // 2), op))
         rows += part
         records += listed(tracker.process(as_rows(part), time))
     records += listed(tracker.process(as_rows([]), END))

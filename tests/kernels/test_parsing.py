@@ -10,8 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.sources.jsonl import object_shape
 from meander.kernels.parsing import (
     ABSENT,
+    BAD_TIME,
     FINE,
     LABEL,
     LINE,
@@ -19,7 +22,6 @@ from meander.kernels.parsing import (
     MISSING,
     NEGATIVE,
     NEWLINE,
-    NOT_INTEGER,
     OP,
     OUT_OF_RANGE,
     SRC,
@@ -36,6 +38,8 @@ from meander.kernels.parsing import (
     split_tsv,
 )
 from meander.kernels.parsing_json import split_jsonl
+
+SHAPE = object_shape(StreamLayout())
 
 
 def block(raw: bytes) -> np.ndarray:
@@ -75,14 +79,14 @@ def test_utf8_is_what_python_decodes(raw: bytes) -> None:
         ("-5", (0, NEGATIVE)),
         ("-" + "9" * 40, (0, NEGATIVE)),
         ("", (0, MISSING)),
-        ("-", (0, NOT_INTEGER)),
-        ("+5", (0, NOT_INTEGER)),
-        ("12:30", (0, NOT_INTEGER)),
-        ("1.0", (0, NOT_INTEGER)),
-        ("1e3", (0, NOT_INTEGER)),
-        (" 1", (0, NOT_INTEGER)),
-        ("9" * 40 + "x", (0, NOT_INTEGER)),
-        ("٣", (0, NOT_INTEGER)),
+        ("-", (0, BAD_TIME)),
+        ("+5", (0, BAD_TIME)),
+        ("12:30", (0, BAD_TIME)),
+        ("1.0", (0, BAD_TIME)),
+        ("1e3", (0, BAD_TIME)),
+        (" 1", (0, BAD_TIME)),
+        ("9" * 40 + "x", (0, BAD_TIME)),
+        ("٣", (0, BAD_TIME)),
     ],
 )
 def test_times(text: str, wanted: tuple[int, int]) -> None:
@@ -174,7 +178,7 @@ def test_csv_with_stray_quotes_is_unparsable_and_ends_with_its_line() -> None:
     span_rows = np.array([SRC, LABEL, TRG, TIME], np.int64)
     assert split_csv(data, 0, len(raw), True, len(raw) + 1, span_rows, rows)[1] == 3
     assert rows.verdict[:3].tolist() == [UNPARSABLE, UNPARSABLE, FINE]
-    judge_rows(data, 3, False, rows)
+    judge_rows(data, 3, False, 0, 0, rows)
     assert fields_of(data, rows, 2, (SRC,)) == [b'a"b']
 
 
@@ -209,7 +213,7 @@ def test_what_the_json_kernel_accepts_is_what_a_parser_reads(
     raw = (shape % body).encode()
     data = block(raw)
     rows = make_rows(2)
-    at, count, _ = split_jsonl(data, 0, len(raw), True, True, len(raw) + 1, rows)
+    at, count, _ = split_jsonl(data, 0, len(raw), True, True, len(raw) + 1, SHAPE, rows)
     assert at == len(raw)
     assert count == 1
     if rows.verdict[0] == UNDECIDED:
@@ -236,5 +240,5 @@ def test_the_json_kernel_accepts_what_programs_write() -> None:
     ]
     raw = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
     rows = make_rows(9)
-    assert split_jsonl(block(raw), 0, len(raw), True, True, len(raw) + 1, rows)[1] == 3
+    assert split_jsonl(block(raw), 0, len(raw), True, True, len(raw) + 1, SHAPE, rows)[1] == 3
     assert rows.verdict[:3].tolist() == [FINE] * 3

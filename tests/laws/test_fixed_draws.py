@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from case_files import case_text, read_case, reduced
 from oracle import Edge
 from querytext import read_query
-from strategies import Case, cases
+from strategies import Case, cases, property_cases
 
 TESTS = Path(__file__).parents[1]
 
@@ -22,9 +22,9 @@ import conftest
 from hypothesis import HealthCheck, Phase, given, settings
 from bursts import bursts
 from case_files import case_text
-from strategies import cases
+from strategies import cases, property_cases
 
-for strategy in (cases(), bursts()):
+for strategy in (cases(), property_cases(), bursts()):
     @given(strategy)
     @settings(max_examples=20, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
     def show(case):
@@ -49,18 +49,18 @@ def drawn_cases(hash_seed: str) -> str:
 
 def test_the_same_cases_are_drawn_in_every_process() -> None:
     first = drawn_cases("1")
-    assert first.count("Say here why") >= 40
+    assert first.count("Say here why") >= 60
     assert drawn_cases("2") == first
 
 
-@given(case=cases())
+@given(case=cases() | property_cases())
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_printed_case_reads_back_as_it_was(case: Case, tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("cases") / "drawn.case"
     file.write_text(case_text(case), encoding="utf-8")
     again = read_case(file)
     assert again.text == case.text
-    assert again.streams == {name: [*edges] for name, edges in case.streams.items()}
+    assert repr(again.streams) == repr({name: [*edges] for name, edges in case.streams.items()})
     assert case_text(again) == case_text(case)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from judge import judge, result_label
-from oracle import Edge, Expected, expect
+from oracle import FOREVER, Edge, Expected, expect
 from querytext import read_query
-from strategies import Case, cases
+from strategies import Case, cases, property_cases
 
 EDGES: list[Edge] = [("u", "a", "v", 0), ("v", "a", "w", 3), ("u", "a", "v", 6)]
 CUT: list[Edge] = [("u", "a", "v", 0), ("u", "a", "v", 4, "-")]
@@ -36,6 +36,10 @@ def ideal(found: Expected, mode: str) -> list[dict[str, Any]]:
     records = []
     for answer, intervals in found.answers.items():
         for start, end in intervals:
+            names = found.query.value_names(found.query.result)
+            values = (
+                {"properties": dict(zip(names, answer[found.query.arity :], strict=True))} if names else {}
+            )
             if found.query.arity == 2:
                 fields: dict[str, Any] = {
                     "src": answer[0],
@@ -43,19 +47,19 @@ def ideal(found: Expected, mode: str) -> list[dict[str, Any]]:
                     "label": result_label(found.query),
                 }
             else:
-                fields = {"answer": list(answer)}
+                fields = {"answer": list(answer[: found.query.arity])}
+            fields |= values
             if mode == "changes":
-                records += [
-                    fields | {"ts": start, "exp": None, "op": "+"},
-                    fields | {"ts": end, "exp": None, "op": "-"},
-                ]
+                records.append(fields | {"ts": start, "exp": None, "op": "+"})
+                if end < FOREVER:
+                    records.append(fields | {"ts": end, "exp": None, "op": "-"})
             else:
-                records.append(fields | {"ts": start, "exp": end, "op": "+"})
+                records.append(fields | {"ts": start, "exp": None if end == FOREVER else end, "op": "+"})
     return records
 
 
-@given(cases())
-@settings(max_examples=50, deadline=None)
+@given(cases() | property_cases())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_oracles_own_answers_pass_and_none_can_be_left_out(case: Case) -> None:
     found = expect(case.query, case.streams, case.lateness)
     records = ideal(found, case.mode)
@@ -193,3 +197,104 @@ def test_a_pattern_has_no_path() -> None:
     judge([record("u", "w", 3, 10, path=None)], expect(query, {"s": WAY}), paths=True)
     with pytest.raises(AssertionError, match="no path"):
         judge([record("u", "w", 3, 10, path=[A, B])], expect(query, {"s": WAY}), paths=True)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Values, tables and times
+
+
+def valued(text: str, **streams: list[Edge]) -> Expected:
+    return expect(read_query(text), streams)
+
+
+def weighted(*rows: tuple[int, Any]) -> list[Edge]:
+    """Arrivals of one edge: when, and with which weight."""
+    return [{"src": "u", "label": "a", "trg": "v", "ts": ts, "w": w} for ts, w in rows]
+
+
+def test_answers_with_other_values_are_other_answers() -> None:
+    edges = weighted((0, 1), (4, 2), (6, 0))
+    found = valued("STREAM s (w FLOAT) WINDOW 10\nAnswer(x, y, w: m) <- a(x, y, w: m).", s=edges)
+    right = [record("u", "v", ts, ts + 10, properties={"w": w}) for ts, w in ((0, 1.0), (4, 2.0), (6, 0.0))]
+    judge(right, found)
+    for wrong, complaint in (
+        ({"w": 1}, "w is a FLOAT"),
+        ({"w": None}, "w is a FLOAT"),
+        ({"w": 3.0}, "instants"),
+        ({"v": 1.0}, "the properties are"),
+        ({}, "the properties are"),
+        ({"w": -0.0}, "one zero"),
+    ):
+        with pytest.raises(AssertionError, match=complaint):
+            judge([right[0] | {"properties": wrong}, *right[1:]], found)
+    with pytest.raises(AssertionError, match="fields"):
+        judge([record("u", "v", 0, 10)], found)
+
+
+def test_an_answer_that_never_ends_has_no_exp_and_no_stop() -> None:
+    found = valued("TABLE t\nAnswer(x, y) <- a(x, y).", t=[("u", "a", "v", 3)])
+    judge([record("u", "v", 3, None)], found)
+    judge([record("u", "v", 3, None)], found, mode="changes")
+    with pytest.raises(AssertionError, match="instants"):
+        judge([record("u", "v", 3, 100)], found)
+    with pytest.raises(AssertionError, match="changes are not"):
+        judge([record("u", "v", 3, None), record("u", "v", 100, None, "-")], found, mode="changes")
+    with pytest.raises(AssertionError, match="instants"):
+        judge([record("u", "v", 0, None)], expected("a", EDGES[:1]))
+
+
+def test_a_replaced_row_of_a_table_is_cut() -> None:
+    rows = weighted((0, 5), (4, 1))
+    found = valued("TABLE t (w INT)\nAnswer(x, y) <- a[w > 2](x, y).", t=rows)
+    judge([record("u", "v", 0, None), record("u", "v", 4, None, "-")], found)
+
+
+U1, W1, W3 = ["u", "a", "v", 1], ["v", "a", "w", 1], ["v", "a", "w", 3]
+
+
+@pytest.mark.parametrize(
+    ("order", "path", "complaint"),
+    [
+        ("ascending", [U1, W3], None),
+        ("strictly ascending", [U1, W3], None),
+        ("ascending", [U1[:3], W3[:3]], "spells no word"),
+        ("ascending", [U1, ["v", "a", "w", 2]], "does not hold throughout"),
+        ("ascending", [["u", "a", "v", 4], W3], "spells no word"),
+        ("ascending", [U1, W1], "does not hold throughout"),
+        ("strictly ascending", [U1, W1], "spells no word"),
+    ],
+)
+def test_the_steps_of_an_ascending_path_have_times_in_order(
+    order: str, path: list[list[Any]], complaint: str | None
+) -> None:
+    edges: list[Edge] = [("u", "a", "v", 1), ("v", "a", "w", 3)]
+    found = valued(f"STREAM s WINDOW 10\nAnswer(x, y) <- (a/a)(x, y) {order}.", s=edges)
+    right = [record("u", "w", 3, 11, path=path)]
+    if complaint is None:
+        judge(right, found, paths=True)
+    else:
+        with pytest.raises(AssertionError, match=complaint):
+            judge(right, found, paths=True)
+
+
+def test_each_edge_of_a_path_satisfies_the_predicate_of_its_step_throughout() -> None:
+    edges = weighted((0, 5), (4, 1), (6, 7))
+    text = "STREAM s (w INT) WINDOW 10\nAnswer(x, y) <- (a[w {} 2]|b)(x, y)."
+    judge([record("u", "v", 0, 16, path=[A])], valued(text.format(">"), s=edges), paths=True)
+    low = valued(text.format("<"), s=[*edges, ("u", "b", "v", 9), ("u", "a", "v", 9, "-")])
+    judge(
+        [record("u", "v", 4, 9, path=[A]), record("u", "v", 9, 19, path=[["u", "b", "v"]])], low, paths=True
+    )
+    with pytest.raises(AssertionError, match="does not hold throughout"):
+        judge([record("u", "v", 4, 19, path=[A])], low, paths=True)
+
+
+def test_a_path_without_times_beside_one_with_times_has_none() -> None:
+    edges: list[Edge] = [("u", "a", "v", 1), ("u", "b", "w", 2)]
+    text = "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y) ascending.\nAnswer(x, y) <- b+(x, y)."
+    found = valued(text, s=edges)
+    timed = record("u", "v", 1, 11, path=[U1])
+    for step in (["u", "b", "w"], ["u", "b", "w", None]):
+        judge([timed, record("u", "w", 2, 12, path=[step])], found, paths=True)
+    with pytest.raises(AssertionError, match="spells no word"):
+        judge([timed, record("u", "w", 2, 12, path=[["u", "b", "w", -1]])], found, paths=True)

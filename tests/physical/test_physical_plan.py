@@ -8,7 +8,7 @@ from engine_runs import plan_query
 from meander.errors import ArgumentError
 from meander.physical.plan import PathOp, PatternOp, PhysicalPlan, ScanOp, build
 from meander.physical.printing import describe, shared_by_queries
-from meander.physical.programs import JoinProgram, JoinStep, Walk, plan_programs
+from meander.physical.programs import JoinProgram, JoinStep, Walk, lists_walked, plan_programs
 
 WINDOW = "STREAM s WINDOW 24h SLIDE 1h\n"
 
@@ -111,6 +111,48 @@ def test_a_closure_is_checked_rather_than_walked_where_an_edge_reaches_as_far() 
 def test_what_nothing_reaches_is_scanned() -> None:
     programs = plan_programs(((0, 1), (2, 3)), (0, 3), (False, False))
     assert programs[0] == JoinProgram((), (JoinStep((Walk(1, None),), (2, 3), (1,)),))
+
+
+def test_the_values_of_the_only_atom_that_reaches_them_are_bound_at_once() -> None:
+    """transfer(x, z, m1), transfer(z, y, m2), m1 < m2: the second tuple is bound whole, and compared."""
+    programs = plan_programs(((0, 1, 2), (1, 3, 4)), (0, 3), (False, False), [frozenset({2, 4})])
+    assert programs[0] == JoinProgram((), (JoinStep((Walk(1, "src"),), (3, 4), (1,), (0,)),))
+    assert programs[1] == JoinProgram((), (JoinStep((Walk(0, "trg"),), (0, 2), (0,), (0,)),))
+
+
+def test_an_atom_that_may_have_been_walked_is_bound_whole_next() -> None:
+    """a(x, z, v), b(z, y), c(y, w): z through a or b; then v, by the tuple of a that was walked or by all of them."""
+    programs = plan_programs(((0, 1, 2), (1, 3), (0, 3), (3, 4)), (0,), (False,) * 4)
+    assert programs[2] == JoinProgram(
+        (),
+        (
+            JoinStep((Walk(0, "src"), Walk(1, "trg")), (1,), (1,)),
+            JoinStep((Walk(0, "src", again=True), Walk(0, "trg", again=True)), (2,), (0,)),
+            JoinStep((Walk(3, "src"),), (4,), (3,)),
+        ),
+    )
+
+
+def test_an_atom_is_walked_by_a_value_only_if_no_end_of_it_is_bound() -> None:
+    """login(u, d, ip), login(v, e, ip)."""
+    programs = plan_programs(((0, 1, 2), (3, 4, 2)), (0, 3), (False, False))
+    assert programs[0] == JoinProgram((), (JoinStep((Walk(1, 0),), (3, 4), (1,)),))
+    assert set(lists_walked(programs)) == {(0, 0), (1, 0), (0, "src"), (1, "src")}
+
+
+def test_of_two_variables_the_one_that_decides_a_comparison_comes_first() -> None:
+    ends, closures = ((0, 1), (0, 2), (1, 3)), (False, False, False)
+    first = [program.steps[0].binds for program in plan_programs(ends, (0,), closures)]
+    compared = [
+        program.steps[0].binds for program in plan_programs(ends, (0,), closures, [frozenset({1, 3})])
+    ]
+    assert (first[0], compared[0]) == ((2,), (3,))
+
+
+def test_an_answer_has_satisfied_the_comparisons_of_its_own_columns() -> None:
+    programs = plan_programs(((0, 1), (1, 2)), (0, 2), (False, False), [frozenset({0, 2}), frozenset({1})])
+    assert [program.comparisons for program in programs] == [(1,), (1,), ()]
+    assert [step.comparisons for program in programs for step in program.steps] == [(0,), (0,), (1,)]
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -10,36 +10,64 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from random import Random
+from typing import Any
 
 from hypothesis import strategies as st
 
 from meander.algebra.automata import labels as labels_of
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Union, WScan
-from meander.rewrite.trees import pattern
-from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Union, WScan
+from meander.algebra.trees import walk
+from meander.rewrite.trees import pattern, renamed_refs
+from meander.syntax.query import Either, Inverse, Label, PathExpr, PathOrder, Repeat, Then
+from meander.syntax.values import (
+    Arithmetic,
+    Comparison,
+    Const,
+    Membership,
+    Not,
+    Or,
+    Predicate,
+    Property,
+    Ref,
+    ValueType,
+    conjunction,
+    end_point,
+    equals_vertex,
+)
 from plan_evaluator import scanned
 from strategies import once_in, pick
 
+VERTEX = ValueType.VERTEX
+LOOP = Comparison("=", end_point(0), end_point(1))
 VERTICES = ("u", "v", "w", "x")
 BOUNDS = ((1, None), (0, None), (0, 1), (1, 1), (2, 3), (1, 3), (2, None), (0, 0), (2, 2))
 SCANNED = (("a",), ("b",), ("c",), ("a", "b"))
-CONDITIONS = (
-    Condition(src="u"),
-    Condition(trg="u"),
-    Condition(trg="v"),
-    Condition(loop=True),
-    Condition("u", "v"),
-    Condition("u", "u"),
-    Condition("u", "v", loop=True),
-    Condition("v", loop=True),
-    Condition(trg="u", loop=True),
+ENDS = (
+    (equals_vertex(0, "u"),),
+    (equals_vertex(1, "u"),),
+    (equals_vertex(1, "v"),),
+    (LOOP,),
+    (equals_vertex(0, "u"), equals_vertex(1, "v")),
+    (equals_vertex(0, "u"), equals_vertex(1, "u")),
+    (equals_vertex(0, "u"), equals_vertex(1, "v"), LOOP),
+    (equals_vertex(0, "v"), LOOP),
+    (equals_vertex(1, "u"), LOOP),
+    (Comparison("!=", end_point(0), end_point(1)),),
+    (Membership(end_point(0), (Const("u", VERTEX), Const("w", VERTEX))),),
 )
 KINDS = ("scan", "scan", "filter", "union", "pattern", "path", "path")
 
 
 def draw_scan(draw: st.DrawFn) -> Plan:
-    condition = pick(draw, CONDITIONS) if once_in(draw, 6) else Condition()
-    return WScan("s", pick(draw, SCANNED), 10, condition=condition)
+    predicate = renamed_refs(draw_ends(draw), {0: "src", 1: "trg"}) if once_in(draw, 6) else None
+    return WScan("s", pick(draw, SCANNED), 10, predicate=predicate)
+
+
+def draw_ends(draw: st.DrawFn) -> Predicate:
+    """A predicate on the ends of a tuple."""
+    predicate = conjunction(pick(draw, ENDS))
+    assert predicate is not None
+    return predicate
 
 
 def draw_plan(draw: st.DrawFn, kind: str = "any", inner: str = "any", depth: int = 2) -> Plan:
@@ -50,7 +78,7 @@ def draw_plan(draw: st.DrawFn, kind: str = "any", inner: str = "any", depth: int
         return draw_scan(draw)
     inputs = [draw_plan(draw, inner, depth=depth - 1)]
     if kind == "filter":
-        return Filter(inputs[0], pick(draw, CONDITIONS))
+        return Filter(inputs[0], draw_ends(draw))
     for _ in range(pick(draw, (1, 0, 2, 2))):
         inputs.insert(pick(draw, (0, 1)), draw_plan(draw, depth=depth - 1))
     match kind:
@@ -135,18 +163,162 @@ def draw_naming(draw: st.DrawFn, numbers: Sequence[int]) -> PathExpr:
 
 
 # ---------------------------------------------------------------------------------------------------------
+# Values
+
+VALUES = tuple(Property(name, ValueType.INT) for name in ("k", "m"))
+COLUMNS = (VALUES, VALUES[1:], VALUES[:1])
+
+
+def draw_comparison(draw: st.DrawFn, names: Sequence[str | int]) -> Predicate:
+    """A term over some of the named numbers."""
+    refs = [Ref(pick(draw, names), ValueType.INT) for _ in range(2)]
+    const = Const(pick(draw, (1, 2, 3)), ValueType.INT)
+    op = pick(draw, ("<", "<=", ">", ">=", "=", "!="))
+    match pick(draw, ("const", "refs", "refs", "sum", "or", "not", "in")):
+        case "const":
+            return Comparison(op, refs[0], const)
+        case "refs":
+            return Comparison(op, *refs)
+        case "sum":
+            return Comparison(op, Arithmetic("+", refs[0], const), refs[1])
+        case "or":
+            return Or((Comparison(op, refs[0], const), draw_comparison(draw, names)))
+        case "not":
+            return Not(Comparison(op, *refs))
+    return Membership(refs[0], (const, Const(2, ValueType.INT)))
+
+
+def draw_value_scan(draw: st.DrawFn, values: tuple[Property, ...]) -> Plan:
+    predicate = draw_comparison(draw, ("k", "m")) if once_in(draw, 4) else None
+    return WScan("s", pick(draw, SCANNED), 10, predicate=predicate, values=values, named=VALUES)
+
+
+def draw_valued(draw: st.DrawFn, kind: str, depth: int = 1) -> Plan:
+    """A plan whose root is of a kind and whose tuples have values."""
+    values = pick(draw, COLUMNS)
+    match kind:
+        case "filter":
+            inner = draw_valued(
+                draw, pick(draw, ("scan", "union", "pattern")) if depth else "scan", depth - 1
+            )
+            terms = [draw_comparison(draw, range(2, inner.width))] if inner.values else []
+            terms += [draw_ends(draw)] if not terms or once_in(draw, 2) else []
+            predicate = conjunction(terms)
+            assert predicate is not None
+            return Filter(inner, predicate)
+        case "union":
+            return Union(tuple(draw_value_scan(draw, values) for _ in range(2)), draw_label(draw))
+        case "pattern":
+            return draw_value_pattern(draw, depth=depth)
+    return draw_value_scan(draw, values)
+
+
+def draw_value_pattern(draw: st.DrawFn, inner: str = "any", depth: int = 1) -> Pattern:
+    """A chain, over inputs some of which have values, that compares and returns some of these."""
+    kinds = [
+        inner
+        if inner != "any"
+        else pick(draw, ("scan", "filter", "union", "pattern") if depth else ("scan",))
+    ]
+    inputs = [draw_valued(draw, kinds[0], depth - 1)]
+    for _ in range(pick(draw, (1, 0, 2))):
+        other = draw_valued(draw, "scan") if once_in(draw, 2) else draw_scan(draw)
+        inputs.insert(pick(draw, (0, 1)), other)
+    ends = []
+    for number, plan in enumerate(inputs):
+        pair = (number, number + 1)
+        shared = [pick(draw, (10, 11, 12, 13, 14)) for _ in plan.values]
+        ends.append((*(pair[::-1] if once_in(draw, 3) else pair), *shared))
+    values = sorted({variable for columns in ends for variable in columns[2:]})
+    returned = [variable for variable in values if once_in(draw, 3)]
+    number_of_terms = pick(draw, (1, 0, 2)) if values else 0
+    terms: list[Predicate | None] = [draw_comparison(draw, values) for _ in range(number_of_terms)]
+    if once_in(draw, 3):
+        terms.append(Comparison(pick(draw, ("=", "!=")), end_point(0), end_point(len(inputs))))
+    return pattern(
+        inputs,
+        ends,
+        [0, len(inputs), *returned],
+        draw_label(draw),
+        conjunction(terms),
+        tuple(Property(f"v{variable}", ValueType.INT) for variable in returned),
+    )
+
+
+def valued(kind: str) -> st.SearchStrategy[Plan]:
+    return _drawn(lambda draw: draw_valued(draw, kind))
+
+
+def value_patterns(inner: str = "any") -> st.SearchStrategy[Plan]:
+    return _drawn(lambda draw: draw_value_pattern(draw, inner))
+
+
+def _valued_unions(draw: st.DrawFn) -> Plan:
+    plan = draw_valued(draw, "pattern")
+    assert isinstance(plan, Pattern)
+    at = pick(draw, range(len(plan.inputs)))
+    other = draw_value_scan(draw, plan.inputs[at].values) if plan.inputs[at].values else draw_scan(draw)
+    inputs = (*plan.inputs[:at], other, *plan.inputs[at + 1 :])
+    return Union((plan, replace(plan, inputs=inputs)), draw_label(draw))
+
+
+def _unions_of_scans(draw: st.DrawFn) -> Plan:
+    """A scan with several predicates, perhaps none, and perhaps another scan."""
+    scan = draw_value_scan(draw, pick(draw, ((), VALUES[:1])))
+    parts = [replace(scan, predicate=draw_comparison(draw, ("k", "m"))) for _ in range(2)]
+    others = [draw_value_scan(draw, scan.values)] if draw(st.booleans()) else []
+    return Union((scan, *parts, *others), draw_label(draw))
+
+
+def ordered_paths(outer: str = "any") -> st.SearchStrategy[Plan]:
+    """Paths in order of time over edges."""
+    time = Property("ts", ValueType.TIME)
+    orders = (PathOrder.ASCENDING, PathOrder.STRICTLY_ASCENDING)
+
+    def timed(scan: Plan) -> Plan:
+        assert isinstance(scan, WScan)
+        return replace(scan, values=(time,), named=VALUES)
+
+    def draw_one(draw: st.DrawFn) -> Plan:
+        inputs = dict.fromkeys(draw_scan(draw) for _ in range(pick(draw, (1, 2, 3))))
+        plan = draw_path(draw, list(inputs), outer)
+        return replace(plan, inputs=tuple(map(timed, plan.inputs)), order=pick(draw, orders))
+
+    return _drawn(draw_one)
+
+
+def filtered_paths(paths: st.SearchStrategy[Plan]) -> st.SearchStrategy[Plan]:
+    return st.composite(lambda draw: Filter(draw(paths), draw_ends(draw)))()
+
+
+# ---------------------------------------------------------------------------------------------------------
 # Snapshots
 
-Snapshot = dict[tuple[str, str], set[tuple[str, str]]]
+Snapshot = dict[tuple[str, str], set[tuple[Any, ...]]]
 
 
 def make_snapshots(plan: Plan, seed: int, count: int) -> list[Snapshot]:
     """Snapshots of what a plan reads, sparse ones and dense ones. Seeded rather than drawn edge by edge, which is
-    much faster; little is lost, since a failure shows its plan."""
+    much faster; little is lost, since a failure shows its plan. Edges have properties, some of them missing, if the
+    plan reads any."""
     random = Random(seed)
     pairs = list(product(VERTICES, repeat=2))
+    has_values = any(isinstance(node, WScan) and node.named for node in walk(plan))
+
+    def edge(pair: tuple[str, str]) -> tuple[Any, ...]:
+        if not has_values:
+            return pair
+        found = ((name, random.choice((1, 1, 2, 3, None))) for name in ("k", "m"))
+        return *pair, (
+            ("ts", random.randrange(4)),
+            *((name, value) for name, value in found if value is not None),
+        )
+
     return [
-        {key: set(random.sample(pairs, random.choice((0, 1, 2, 2, 3, 5)))) for key in sorted(scanned(plan))}
+        {
+            key: {edge(pair) for pair in random.sample(pairs, random.choice((0, 1, 2, 2, 3, 5)))}
+            for key in sorted(scanned(plan))
+        }
         for _ in range(count)
     ]
 
@@ -220,35 +392,41 @@ def _similar_patterns(draw: st.DrawFn) -> Plan:
 
 
 SHAPES: dict[str, st.SearchStrategy[Plan]] = {
-    "simplify_path": paths() | paths("marks"),
+    "simplify_path": paths() | paths("marks") | ordered_paths("marks"),
     "eliminate_trivial_path": _drawn(_trivial_path),
-    "eliminate_trivial_pattern": wide_patterns() | plans("pattern"),
-    "eliminate_renaming": wide_patterns("union"),
+    "eliminate_trivial_pattern": wide_patterns() | plans("pattern") | value_patterns(),
+    "eliminate_renaming": wide_patterns("union") | value_patterns("union"),
     "flatten_union": plans("union", "union"),
     "eliminate_trivial_union": plans("union", "path"),
-    "merge_filters": plans("filter", "filter"),
-    "pushdown_filter_into_union": plans("filter", "union"),
-    "pushdown_filter_into_pattern": plans("filter", "pattern"),
-    "pushdown_filter_into_path": plans("filter", "path"),
-    "pushdown_filter_into_wscan": plans("filter", "scan"),
+    "merge_filters": plans("filter", "filter") | filtered_paths(valued("filter")),
+    "pushdown_filter_into_union": plans("filter", "union") | valued("filter"),
+    "pushdown_filter_into_pattern": plans("filter", "pattern") | valued("filter"),
+    "pushdown_filter_into_path": plans("filter", "path") | filtered_paths(ordered_paths("concatenation")),
+    "pushdown_filter_into_wscan": plans("filter", "scan") | valued("filter"),
+    "pushdown_comparison_into_inputs": value_patterns(),
+    "eliminate_unused_values": value_patterns() | value_patterns("union") | value_patterns("filter"),
     "share_common_subplans": _drawn(_two_labels_for_one_thing),
     "eliminate_duplicate_inputs": _drawn(_repeated_input),
     "unnest_pattern": plans("path", "pattern"),
     "unnest_path": plans("path", "path"),
     "unnest_union": plans("path", "union"),
     "nest_concatenation": paths("closures") | paths("concatenation") | paths("empty concatenation") | paths(),
-    "split_concatenation": paths("concatenation") | paths("empty concatenation") | plans("path"),
-    "split_alternation": paths("alternation") | plans("path"),
-    "nest_alternation": paths("closure of alternation") | paths(),
-    "nest_closure": paths("closures"),
-    "fold_concatenation": wide_patterns("path"),
+    "split_concatenation": paths("concatenation")
+    | paths("empty concatenation")
+    | plans("path")
+    | ordered_paths("concatenation"),
+    "split_alternation": paths("alternation") | plans("path") | ordered_paths("alternation"),
+    "nest_alternation": paths("closure of alternation") | paths() | ordered_paths("closure of alternation"),
+    "nest_closure": paths("closures") | ordered_paths("closures"),
+    "fold_concatenation": wide_patterns("path") | value_patterns(),
     "fold_alternation": plans("union", "path"),
-    "split_empty_word": paths("empty") | plans("path"),
-    "reverse_bound_target": plans("filter", "path"),
-    "merge_patterns": wide_patterns("pattern"),
-    "split_pattern": wide_patterns(),
-    "factor_union": _drawn(_similar_patterns),
-    "distribute_pattern": wide_patterns("union"),
+    "split_empty_word": paths("empty") | plans("path") | ordered_paths("empty"),
+    "reverse_bound_target": plans("filter", "path") | filtered_paths(ordered_paths()),
+    "merge_patterns": wide_patterns("pattern") | value_patterns("pattern"),
+    "split_pattern": wide_patterns() | value_patterns(),
+    "factor_union": _drawn(_similar_patterns) | _drawn(_valued_unions),
+    "distribute_pattern": wide_patterns("union") | value_patterns("union"),
     "merge_wscans": plans("union", "scan", depth=1),
-    "split_wscan": plans(),
+    "split_wscan": plans() | valued("union"),
+    "merge_scan_predicates": _drawn(_unions_of_scans) | plans("union", "scan", depth=1),
 }

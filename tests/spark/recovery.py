@@ -31,9 +31,9 @@ from meander.spark.cell.manifest import CellManifest
 from meander.spark.cell.step import CellStep
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, Kind, Output, closed
-from oracle import Edge, Expected, expect, is_usable
-from querytext import Step, read_query
-from strategies import Case, cases, once_in, pick
+from oracle import Edge, Expected, expect, is_usable, time_of
+from querytext import read_query
+from strategies import Case, cases, changed, once_in, pick
 
 LOSSES = (
     "nothing",
@@ -212,13 +212,11 @@ def hold_law(recovery: Recovery) -> list[dict[str, Any]]:
 
 def since(expected: Expected, time: int) -> Expected:
     """What is expected of a query that is added when the time `time` is reached."""
-    result = Step(expected.query.result)
     later = {
         answer: [(max(begin, time), end) for begin, end in held if end > time]
         for answer, held in expected.answers.items()
     }
-    later = {answer: held for answer, held in later.items() if held}
-    return replace(expected, history={**expected.history, result: later})
+    return replace(expected, answers={answer: held for answer, held in later.items() if held})
 
 
 @cache
@@ -239,7 +237,7 @@ def compiled(text: str, name: str, plan: int | None) -> CompiledQuery:
 
 def squeezed(edges: Sequence[Edge], by: int) -> list[Edge]:
     """The edges with `by` instants in one."""
-    return [(*edge[:3], edge[3] // by, *edge[4:]) if is_usable(edge) else edge for edge in edges]  # type: ignore[misc]
+    return [changed(edge, ts=time_of(edge) // by) if is_usable(edge) else edge for edge in edges]
 
 
 def draw_churn(draw: st.DrawFn, edges: Sequence[Edge]) -> list[Edge]:
@@ -249,7 +247,7 @@ def draw_churn(draw: st.DrawFn, edges: Sequence[Edge]) -> list[Edge]:
         churned.append(edge)
         if is_usable(edge) and once_in(draw, 4):
             ends = (("-",), ("-", "+"), ("-", "+", "-"))[draw(st.integers(0, 2))]
-            churned += [(*edge[:4], op) for op in ends]
+            churned += [changed(edge, op=op) for op in ends]
     return churned
 
 

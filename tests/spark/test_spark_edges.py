@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from incidents import open_session, read_records
 
 from meander.dataflow.edges import INFINITY, Reason
+from meander.dataflow.layout import StreamLayout
 from meander.dataflow.tabular import edges_of
 from meander.dataflow.tally import position_of
 from meander.engine import compile_query
@@ -72,7 +73,7 @@ def test_rows_of_a_part_of_a_file_are_found_again_in_the_file(tmp_path) -> None:
     text = path.read_bytes()
     starts = [0, text.index(b"x,a,y,1"), text.index(b"\nx,a,y,2"), len(text)]
     for start, end in pairwise(starts):
-        for edges, rejects in read_segment(Segment("s", str(path), start, end), "s"):
+        for edges, rejects in read_segment(Segment("s", str(path), start, end), StreamLayout("s")):
             # Between tasks and cells they travel as bytes.
             for reject, count in reject_reasons(encode_rejects(rejects)) if rejects else ():
                 assert count == 1

@@ -20,6 +20,7 @@ from incidents import (
 from pyspark.sql.types import DoubleType, LongType, ShortType, StringType, TimestampNTZType, TimestampType
 
 import meander
+from meander.dataflow.layout import StreamLayout
 from meander.errors import ArgumentError, InputError
 from meander.spark.input.dataframes import check_type
 from meander.spark.session import Session
@@ -285,11 +286,11 @@ def test_a_sink_whose_package_is_not_there_is_refused_before_the_run_starts(spar
 )
 def test_a_column_of_another_type_is_refused_with_the_types_that_a_field_can_have(field, kind, wanted):
     with pytest.raises(ArgumentError, match=f"the column c of stream s {wanted}"):
-        check_type("s", field, "c", kind)
+        check_type(StreamLayout("s"), field, "c", kind)
 
 
 def test_columns_of_every_type_of_a_field_are_accepted():
     for kind in (StringType(), LongType(), ShortType()):
-        check_type("s", "trg", "c", kind)
+        check_type(StreamLayout("s"), "trg", "c", kind)
     for kind in (LongType(), TimestampType(), TimestampNTZType()):
-        check_type("s", "ts", "c", kind)
+        check_type(StreamLayout("s"), "ts", "c", kind)

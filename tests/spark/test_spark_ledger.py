@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meander.dataflow.layout import StreamLayout
 from meander.errors import InputError, StateError
 from meander.spark.input import fingerprints
 from meander.spark.input import ledger as ledgers
@@ -63,7 +64,7 @@ def lines_of(entries, stream="s") -> list[Any]:
         for entry in entries
         for segment in entry.segments
         if segment.stream == stream
-        for edges, _ in read_segment(segment, "s")
+        for edges, _ in read_segment(segment, StreamLayout("s"))
         for edge in edges.line.values()
     ]
     return edges
@@ -166,7 +167,7 @@ def test_parts_of_a_csv_file_know_its_header(tmp_path, monkeypatch) -> None:
         name
         for entry in entries
         for segment in entry.segments
-        for edges, rejects in read_segment(segment, "s")
+        for edges, rejects in read_segment(segment, StreamLayout("s"))
         for name in edges.src.values()
         if not rejects
     ]

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from meander.errors import QueryError
 from meander.syntax import parse
-from meander.syntax.query import Constant, Label, PathExpr, RegularQuery, Repeat, Rule, Term, labels_of
+from meander.syntax.query import Constant, Label, PathExpr, RegularQuery, Repeat, Rule, Term, Variable
+from plan_evaluator import truth
 
 VERTICES = ("k", "l", "m")
 VARIABLES = ("a", "b", "c", "d")
@@ -133,16 +134,17 @@ def rule_answers(rule: Rule, relations: dict[tuple[str | None, str], Pairs]) -> 
             )
             and (atom.src != atom.trg or x == y)
         ]
+    if rule.predicate is not None:
+        named = [{term.name: x for term, x in row.items() if isinstance(term, Variable)} for row in rows]
+        rows = [row for row, names in zip(rows, named, strict=True) if truth(rule.predicate, names)]
     return frozenset((row[rule.args[0]], row[rule.args[1]]) for row in rows)
 
 
 def expression_pairs(expr: PathExpr, relations: dict[tuple[str | None, str], Pairs]) -> Pairs:
-    """Pairs of a label, of a repeated label, and of `(a|b){0}`: all that these queries have."""
+    """Pairs of a label and of a repeated label: all that these queries have."""
     if isinstance(expr, Label):
         return relations[expr.stream, expr.name]
     assert isinstance(expr, Repeat)
-    if expr.high == 0:
-        return frozenset().union(*(ends(relations[label.stream, label.name]) for label in labels_of(expr)))
     return repeated(expression_pairs(expr.expr, relations), "*" if expr.low == 0 else "+")
 
 

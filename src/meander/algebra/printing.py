@@ -1,6 +1,7 @@
 """A plan as text: in the paper's notation, or as a tree for the terminal.
 
-Both name a pattern's vertices by their first column: `trg1` is the target of the first input. A path's
+Both name a pattern's variables by their first column: `trg1` is the target of the first input, `amount2` a value of
+the second. A path's
 expression shows the labels of its inputs. If a plan reads several streams, scanned labels are qualified by the
 name of theirs.
 """
@@ -8,14 +9,16 @@ name of theirs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Receive, Union, WScan
+from meander.algebra.nodes import ANY_LABEL, Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.trees import tree_lines
 from meander.algebra.trees import walk as walk  # re-exported until all importers have moved
-from meander.syntax.printing import expression_text, term_text
-from meander.syntax.query import Constant, Label
+from meander.syntax.printing import expression_text, name_text, predicate_text, reference_text
+from meander.syntax.query import Label
+from meander.syntax.values import SRC, TRG, Or, Predicate, Ref, conjuncts
 
 _SYMBOLS: dict[type[Plan], str] = {
     WScan: "𝒲",
@@ -37,39 +40,70 @@ def symbol(plan: Plan) -> str:
 
 
 Ends = tuple[tuple[int, ...], ...]
-"""The variables at the source and the target of each input of a pattern."""
+"""The variables of each input of a pattern: of its source, its target, and its values."""
+
+Names = Sequence[Sequence[str]]
+"""The names of the values of each input of a pattern."""
 
 
-def positions(ends: Ends) -> list[str]:
-    """The first column of each variable of a pattern: `src1`, `trg1`, …"""
+def positions(ends: Ends, names: Names = ()) -> list[str]:
+    """The first column of each variable of a pattern: `src1`, `trg1`, `amount1`, …"""
     first: dict[int, str] = {}
-    for variable, column in _columns(ends):
+    for variable, column in _columns(ends, names):
         first.setdefault(variable, column)
     return [first[variable] for variable in range(len(first))]
 
 
-def equalities(ends: Ends) -> list[str]:
+def equalities(ends: Ends, names: Names = ()) -> list[str]:
     """The join conditions of a pattern: each later column of a variable equals its first."""
-    first = positions(ends)
+    first = positions(ends, names)
     return [
-        f"{first[variable]} = {column}" for variable, column in _columns(ends) if first[variable] != column
+        f"{first[variable]} = {column}"
+        for variable, column in _columns(ends, names)
+        if first[variable] != column
     ]
 
 
-def _columns(ends: Ends) -> Iterator[tuple[int, str]]:
-    for number, (src, trg, *_) in enumerate(ends, start=1):
-        yield src, f"src{number}"
-        yield trg, f"trg{number}"
+def _columns(ends: Ends, names: Names) -> Iterator[tuple[int, str]]:
+    for number, columns in enumerate(ends, start=1):
+        values = names[number - 1] if names else ()
+        for variable, name in zip_longest(
+            columns, ("src", "trg", *values)[: len(columns)], fillvalue="value"
+        ):
+            assert isinstance(variable, int)
+            yield variable, f"{name}{number}"
 
 
-def conditions(condition: Condition) -> list[str]:
-    """The terms of a filter's condition: `src = "alice"`, `trg = 7`, `src = trg`."""
-    terms = [
-        f"{end} = {term_text(Constant(value))}"
-        for end, value in (("src", condition.src), ("trg", condition.trg))
-        if value is not None
+def conditions(predicate: Predicate | None, columns: Sequence[str] = ()) -> list[str]:
+    """The terms of a predicate: `src = "alice"`, `trg = 7`, `src = trg`, `amount > 1000`; `columns` are the names of
+    what it refers to by number."""
+
+    def written(ref: Ref) -> str:
+        return columns[ref.name] if isinstance(ref.name, int) else reference_text(ref)
+
+    terms = conjuncts(predicate)
+    return [
+        f"({text})" if isinstance(term, Or) and len(terms) > 1 else text
+        for term in terms
+        for text in (predicate_text(term, written),)
     ]
-    return [*terms, "src = trg"] if condition.loop else terms
+
+
+def value_names(plan: Plan) -> tuple[str, ...]:
+    """The names of a node's values."""
+    return tuple(name_text(value.name) for value in plan.values)
+
+
+def joined_terms(plan: Pattern) -> tuple[list[str], list[str]]:
+    """The names of a pattern's variables, and its join conditions and comparisons."""
+    names = [value_names(inner) for inner in plan.inputs]
+    first = positions(plan.ends, names)
+    return first, [*equalities(plan.ends, names), *conditions(plan.predicate, first)]
+
+
+def filter_terms(plan: Filter) -> list[str]:
+    """The terms of a filter, over the names of its input's columns."""
+    return conditions(plan.predicate, (SRC, TRG, *value_names(plan.input)))
 
 
 def path_expression(path: Path, scans: Callable[[WScan], str] = lambda scan: scan.label) -> str:
@@ -94,7 +128,7 @@ def scan_names(nodes: Iterable[Plan]) -> Callable[[WScan], str]:
     """How to write the label of a scan: qualified by its stream if `nodes` scan several."""
     if len({node.stream for node in nodes if isinstance(node, WScan)}) < 2:
         return lambda scan: scan.label
-    return lambda scan: "|".join(f"{scan.stream}.{label}" for label in scan.labels)
+    return lambda scan: "|".join(f"{scan.stream}.{label}" for label in scan.labels or (ANY_LABEL,))
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -109,29 +143,35 @@ def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
     def write(node: Plan) -> str:
         sign = symbol(node)
         match node:
-            case WScan(_, labels, window, slide, condition):
+            case WScan(_, labels, window, slide, predicate):
                 bounds = duration(window) if slide == 1 else f"{duration(window)},{duration(slide)}"
-                bounds = bounds if bounds.isdigit() else f"{{{bounds}}}"
-                names = [scans(replace(node, labels=(label,))) for label in labels]
+                bounds = "∞" if node.table else bounds if bounds.isdigit() else f"{{{bounds}}}"
+                names = [scans(replace(node, labels=(label,))) for label in labels] or [scans(node)]
                 read = " ∪ ".join(f"S_{name}" if len(name) == 1 else f"S_{{{name}}}" for name in names)
-                if condition != Condition():
-                    read = f"σ_{{{_all(conditions(condition))}}}({read})"
-                return f"{sign}_{bounds}({read})"
+                if predicate is not None:
+                    read = f"σ_{{{_all(conditions(predicate))}}}({read})"
+                above = f"^{{{', '.join(_scanned_columns(node))}}}" if node.values or node.vertex else ""
+                return f"{sign}_{bounds}{above}({read})"
             case Receive(stream):
                 return f"{sign}_{{{stream}}}"
-            case Filter(_, condition):
-                head = f"{sign}_{{{_all(conditions(condition))}}}"
+            case Filter():
+                head = f"{sign}_{{{_all(filter_terms(node))}}}"
             case Union(_, label):
                 head = f"{sign}^{{{label}}}"
             case Pattern(_, _, output, label):
-                first, joined = positions(node.ends), equalities(node.ends)
+                first, joined = joined_terms(node)
                 below = f"_{{{_all(joined)}}}" if joined else ""
                 head = f"{sign}{below}^{{{', '.join([*(first[variable] for variable in output), label])}}}"
             case Path(_, _, label):
-                head = f"{sign}_{{{path_expression(node, scans)}}}^{{{label}}}"
+                order = f", {node.order}" if node.order else ""
+                head = f"{sign}_{{{path_expression(node, scans)}{order}}}^{{{label}}}"
         return f"{head}({', '.join(write(inner) for inner in node.inputs)})"
 
     return write(plan)
+
+
+def _scanned_columns(scan: WScan) -> list[str]:
+    return [SRC, *([] if scan.vertex else [TRG]), *value_names(scan)]
 
 
 def _all(terms: list[str]) -> str:
@@ -145,21 +185,23 @@ def describe(
 ) -> tuple[str, str]:
     """A node in two short parts: its label with its output columns, and its conditions."""
     match plan:
-        case WScan(stream, _, window, slide, condition):
-            slides = [f"slide {duration(slide)}"] if slide != 1 else []
-            return scans(plan), ", ".join(
-                [stream, f"window {duration(window)}", *slides, *conditions(condition)]
-            )
-        case Filter(_, condition):
-            return _called(plan, scans), _all(conditions(condition))
+        case WScan(stream, _, window, slide, predicate):
+            bounds = ["table"] if plan.table else [f"window {duration(window)}"]
+            bounds += [f"slide {duration(slide)}"] if slide != 1 else []
+            read = [f"reads {', '.join(value_names(plan))}"] if plan.values else []
+            called = f"{scans(plan)}({SRC})" if plan.vertex else scans(plan)
+            return called, ", ".join([stream, *bounds, *read, *conditions(predicate)])
+        case Filter():
+            return _called(plan, scans), _all(filter_terms(plan))
         case Union(_, label):
             return label, ""
         case Pattern(_, _, output, label):
-            first = positions(plan.ends)
+            first, joined = joined_terms(plan)
             columns = ", ".join(first[variable] for variable in output)
-            return f"{label}({columns})", _all(equalities(plan.ends))
+            return f"{label}({columns})", _all(joined)
         case Path(_, _, label):
-            return label, path_expression(plan, scans)
+            order = f" {plan.order}" if plan.order else ""
+            return label, path_expression(plan, scans) + order
         case Receive(stream, label):
             return label, stream
 

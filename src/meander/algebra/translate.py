@@ -8,29 +8,43 @@ the paper's text where the paper's own example does:
 - A pattern's inputs stand as the atoms were written, but a path whose variables are all bound by plain
   atoms of the same rule is a check on those, and comes after them.
 
-Constants become a `Filter` on the atom's plan. A head that only renames another, used inside a path
-expression, keeps its name by a `Union` of one input: the edges of a path have the labels that the
-expression uses.
+Constants become a `Filter` on the atom's plan, comparisons the `Pattern`'s predicate. The values that an atom binds
+are columns of its input; a variable that is bound to an INT and a FLOAT is a FLOAT column of each scan. A head that
+only renames another, used inside a path expression, keeps its name by a `Union` of one input: the edges of a path
+have the labels that the expression uses.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable
 from graphlib import CycleError, TopologicalSorter
 
 from meander.algebra import automata
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, PlanError, Union, WScan
+from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, PlanError, Union, WScan
+from meander.algebra.timed import single_edges
 from meander.errors import QueryError
 from meander.syntax.printing import expression_text
 from meander.syntax.query import (
     Atom,
     Constant,
     Label,
+    PathOrder,
     RegularQuery,
     Rule,
     Term,
     Variable,
     map_labels,
+)
+from meander.syntax.types import value_types
+from meander.syntax.values import (
+    LABEL,
+    Property,
+    Ref,
+    ValueType,
+    conjunction,
+    equals_vertex,
+    map_refs,
 )
 
 
@@ -77,10 +91,14 @@ class _Translation:
     def __init__(self, query: RegularQuery) -> None:
         self.streams = {stream.name: stream for stream in query.streams}
         self.rules = _rules_by_head(query)
+        self.numbers = {id(rule): number for number, rule in enumerate(query.rules)}
+        self.types = value_types(query)
         self.order = self._topological_order()
         self.plans: dict[str, Plan] = {}
         for head in self.order:
-            alternatives = tuple(dict.fromkeys(self._rule(rule) for rule in self.rules[head]))
+            alternatives = tuple(
+                dict.fromkeys(self._rule(self.numbers[id(rule)], rule) for rule in self.rules[head])
+            )
             only = len(alternatives) == 1
             self.plans[head] = alternatives[0] if only else Union(alternatives, _edge_label(head))
 
@@ -97,47 +115,108 @@ class _Translation:
         except CycleError as error:
             raise PlanError(f"rules are recursive: {' <- '.join(reversed(error.args[1]))}") from None
 
-    def _rule(self, rule: Rule) -> Plan:
+    def _rule(self, number: int, rule: Rule) -> Plan:
         forwarded = _forwarded(rule)
         if forwarded is not None:
-            return self._atom(forwarded)
-        numbers: dict[Term | tuple[int, str], int] = {}
+            plan = self._atom(number, forwarded)
+            if [value.name for value in plan.values] == [name for name, _ in rule.values]:
+                return plan
+        numbers: dict[Hashable, int] = {}
         inputs, ends = [], []
         for position, atom in enumerate(_pattern_order(rule.body)):
-            inputs.append(self._atom(atom))
-            # A constant is selected by its Filter: here it is a variable that occurs once.
-            src = atom.src if isinstance(atom.src, Variable) else (position, "src")
-            trg = atom.trg if isinstance(atom.trg, Variable) else (position, "trg")
-            ends.append((numbers.setdefault(src, len(numbers)), numbers.setdefault(trg, len(numbers))))
-        if unbound := [variable.name for variable in rule.args if variable not in numbers]:
-            raise PlanError(f"{rule.head} returns {unbound[0]}, which its body does not bind")
-        output = tuple(numbers[variable] for variable in rule.args)
-        return Pattern(tuple(inputs), tuple(ends), output, _edge_label(rule.head))
+            plan = self._atom(number, atom)
+            bound = dict(atom.values)
+            inputs.append(plan)
+            # A constant is selected by its Filter: here it is a variable that occurs once. So is a label that is not
+            # named.
+            columns: list[Hashable] = [
+                term if isinstance(term, Variable) else (position, side)
+                for term, side in ((atom.src, "src"), (atom.trg, "trg"))
+            ]
+            columns += [bound.get(value.name, (position, value.name)) for value in plan.values]
+            ends.append(tuple(numbers.setdefault(column, len(numbers)) for column in columns))
+        kinds = {column: self._kind(number, column) for column in numbers if isinstance(column, Variable)}
+        named = {column.name: at for column, at in numbers.items() if isinstance(column, Variable)}
 
-    def _atom(self, atom: Atom) -> Plan:
-        plan = self.path(atom) if _is_path(atom) else self._edge(automata.labels(atom.expr)[0])
-        condition = Condition(_value(atom.src), _value(atom.trg))
-        return plan if condition == Condition() else Filter(plan, condition)
+        def numbered(ref: Ref) -> Ref:
+            return Ref(named[ref.name], ref.type) if isinstance(ref.name, str) else ref
+
+        returned = [*rule.args, *(variable for _, variable in rule.values)]
+        if unbound := [variable.name for variable in returned if variable not in kinds]:
+            raise PlanError(f"{rule.head} returns {unbound[0]}, which its body does not bind")
+        return Pattern(
+            tuple(inputs),
+            tuple(ends),
+            tuple(numbers[variable] for variable in returned),
+            _edge_label(rule.head),
+            None if rule.predicate is None else map_refs(rule.predicate, numbered),
+            tuple(Property(name, kinds[variable]) for name, variable in rule.values),
+        )
+
+    def _kind(self, rule: int, variable: Hashable) -> ValueType | None:
+        return self.types.variable(rule, variable.name) if isinstance(variable, Variable) else None
+
+    def _atom(self, rule: int, atom: Atom) -> Plan:
+        if _is_path(atom):
+            return _bound(self.path(atom), atom)
+        label = automata.labels(atom.expr)[0]
+        if label.stream is None:
+            return _bound(self._head(label, tuple(name for name, _ in atom.values)), atom)
+        # A variable that is an INT here and a FLOAT elsewhere is a FLOAT, to which the scan converts.
+        values = [Property(name, self._kind(rule, variable)) for name, variable in atom.values]
+        return _bound(self._scan(label, tuple(values)), atom)
 
     def _edge(self, label: Label) -> Plan:
-        if label.stream is None:
-            return self.plans[label.name]
+        """The pairs of a label, without values."""
+        return self._head(label, ()) if label.stream is None else self._scan(label, ())
+
+    def _scan(self, label: Label, values: tuple[Property, ...]) -> WScan:
         if label.stream not in self.streams:
             raise PlanError(f"no stream {label.stream}; streams: {', '.join(sorted(self.streams)) or 'none'}")
         stream = self.streams[label.stream]
-        return WScan(stream.name, (label.name,), stream.window, stream.slide)
+        # Edges that differ in their label alone are different edges: one may be deleted while the other stays.
+        labels = [Property(LABEL, ValueType.STRING)] if label.is_any else []
+        return WScan(
+            stream.name,
+            () if label.is_any else (label.name,),
+            stream.window,
+            stream.slide,
+            label.predicate,
+            values=tuple(sorted([*values, *labels], key=lambda value: value.name)),
+            named=stream.properties,
+            vertex=label.vertex,
+            table=stream.is_table,
+        )
+
+    def _head(self, label: Label, bound: tuple[str, ...]) -> Plan:
+        """The derived edges that satisfy the label's predicate, with the values that are bound."""
+        plan = self.plans[label.name]
+        columns = {value.name: column for column, value in enumerate(plan.values, start=plan.arity)}
+        if label.predicate is not None:
+            plan = Filter(plan, map_refs(label.predicate, lambda ref: Ref(columns[str(ref.name)], ref.type)))
+        kept = [columns[name] for name in columns if name in bound]
+        if len(kept) == len(columns):
+            return plan
+        return Pattern(
+            (plan,),
+            (tuple(range(plan.width)),),
+            (0, 1, *kept),
+            plan.label,
+            None,
+            tuple(plan.values[column - 2] for column in kept),
+        )
 
     def path(self, atom: Atom) -> Path:
         """The Path of a path atom; the same for equal atoms."""
         inputs: dict[Plan, int] = {}
         numbers: dict[Label, Label] = {}
         for label in automata.labels(atom.expr):
-            plan = self._edge(label)
+            plan = self._edge(label) if atom.order is PathOrder.ANY else self._timed(label)
             if label.stream is None and plan.label != _edge_label(label.name):
                 plan = Union((plan,), _edge_label(label.name))
             numbers[label] = Label(str(inputs.setdefault(plan, len(inputs))))
         name = atom.name or expression_text(atom.expr, lambda label: label.name)
-        path = Path(tuple(inputs), map_labels(atom.expr, numbers.__getitem__), name)
+        path = Path(tuple(inputs), map_labels(atom.expr, numbers.__getitem__), name, order=atom.order)
         try:
             automata.minimal_dfa(
                 path.expr
@@ -146,6 +225,13 @@ class _Translation:
             error.span = atom.span
             raise
         return path
+
+    def _timed(self, label: Label) -> Plan:
+        """The edges of a label with their times. A head's rules are single edges: they are scanned in its place."""
+        if label.stream is not None:
+            return self._scan(label, (EDGE_TIME,))
+        scans = [self._scan(edge, (EDGE_TIME,)) for edge in single_edges(self.rules, label)]
+        return Union(tuple(dict.fromkeys(scans)), _edge_label(label.name))
 
     def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
         """The Paths that prove the answers of one rule; `known` has those of the heads before it."""
@@ -186,7 +272,9 @@ def _forwarded(rule: Rule) -> Atom | None:
     """The atom of a rule that does nothing but forward it; None for any other rule."""
     atom = rule.body[0]
     same = len(rule.body) == 1 and rule.args == (atom.src, atom.trg) and atom.src != atom.trg
-    return atom if same else None
+    bound = [variable for _, variable in atom.values]
+    same = same and rule.values == atom.values and len(set(bound)) == len(bound)
+    return atom if same and rule.predicate is None else None
 
 
 def _pattern_order(body: tuple[Atom, ...]) -> list[Atom]:
@@ -199,8 +287,13 @@ def _variables(atom: Atom) -> set[Term]:
     return {term for term in (atom.src, atom.trg) if isinstance(term, Variable)}
 
 
-def _value(term: Term) -> str | int | None:
-    return term.value if isinstance(term, Constant) else None
+def _bound(plan: Plan, atom: Atom) -> Plan:
+    """The plan of an atom with the constants of its ends selected."""
+    ends = ((0, atom.src), (1, atom.trg))
+    predicate = conjunction(
+        equals_vertex(end, term.value) for end, term in ends if isinstance(term, Constant)
+    )
+    return plan if predicate is None else Filter(plan, predicate)
 
 
 def _edge_label(name: str) -> str:

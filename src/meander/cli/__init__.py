@@ -18,6 +18,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command and end the process with its status."""
+    # NumPy's BLAS starts threads on import, which takes as long as the rest of NumPy; nothing here uses them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show ⋈ gets an escape instead of an error.
         if hasattr(stream, "reconfigure"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from meander.dataflow.files import local_path
 from meander.dataflow.sources.registry import is_path
 from meander.errors import ArgumentError
+from meander.syntax.values import ValueType
 
 LANGUAGES = {".dl": "datalog", ".gcore": "gcore"}
 _LONGEST_QUERY_FILE = 16 * 2**20
@@ -60,6 +61,30 @@ def _decode(content: bytes, name: str) -> str:
         ) from None
 
 
+def input_types(given: Sequence[str], columns: Sequence[str]) -> Mapping[str, Mapping[str, ValueType]]:
+    """The types of properties that the inputs of `--stream` options know; what is wrong with the options is reported
+    by those who read them."""
+    from meander.dataflow.sources.columns import InputTypes, url_types
+
+    def types_of(stream: str) -> Mapping[str, ValueType | None]:
+        paths = [path for name, path in map(_named_path, given) if name in ("", stream)]
+        prefixes = {option: _STREAM_PREFIX.fullmatch(option) for option in columns}
+        own = [option for option, prefix in prefixes.items() if prefix is None or prefix.group(1) == stream]
+        try:
+            mapped = read_columns(own, [stream]).get(stream)
+        except ArgumentError:
+            mapped = None
+        return url_types(paths[0], mapped) if len(paths) == 1 and paths[0] else {}
+
+    return InputTypes(types_of)
+
+
+def _named_path(option: str) -> tuple[str, str]:
+    """The name and the path of `NAME=PATH`; "" for the name if there is none."""
+    name, equals, path = option.partition("=")
+    return ("", option) if not equals or re.search(r"[/\\:]", name) else (name, path)
+
+
 def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[str]) -> dict[str, str]:
     """The path of each of a query's `needed` streams: from `NAME=PATH` options, or `PATH` if it has one stream.
 
@@ -67,9 +92,7 @@ def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[
     """
     paths: dict[str, str] = {}
     for option in given:
-        name, equals, path = option.partition("=")
-        if not equals or re.search(r"[/\\:]", name):
-            name, path = "", option
+        name, path = _named_path(option)
         if not name:
             if len(streams) != 1:
                 raise ArgumentError(
@@ -93,6 +116,66 @@ def read_streams(given: Sequence[str], streams: Sequence[str], needed: Sequence[
             hint="add " + " ".join(f"--stream {name}=PATH" for name in missing),
         )
     return {name: paths[name] for name in needed}
+
+
+_STREAM_PREFIX = re.compile(r"\s*(\w+):(.*)", re.DOTALL)
+_COLUMN = re.compile(r'\s*(\w+)=("(?:[^"]|"")*"|[^,]*)(?:,|$)')
+
+
+def read_columns(given: Sequence[str], streams: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By stream the column of each field and property, from `NAME:FIELD=COLUMN,…` options.
+
+    With one stream `NAME:` may be omitted. A column with a comma in its name is written in quotes.
+    """
+    columns: dict[str, dict[str, str]] = {}
+    for option in given:
+        prefix = _STREAM_PREFIX.fullmatch(option)
+        name, rest = (prefix.group(1), prefix.group(2)) if prefix else ("", option)
+        name = _stream_of("--columns", option, name, streams, ":" + rest)
+        at = 0
+        while at < len(rest):
+            pair = _COLUMN.match(rest, at)
+            if pair is None or not pair.group(2):
+                raise ArgumentError(
+                    f"--columns {option} cannot be read from {rest[at:]!r} on",
+                    hint=f"write --columns {name}:src=account_from,trg=account_to,ts=time",
+                )
+            field, column = pair.groups()
+            if column.startswith('"') and column.endswith('"') and len(column) > 1:
+                column = column[1:-1].replace('""', '"')
+            if field in columns.get(name, {}):
+                raise ArgumentError(f"--columns gives {field} of the stream {name} twice")
+            columns.setdefault(name, {})[field] = column
+            at = pair.end()
+    return columns
+
+
+def read_labels(given: Sequence[str], streams: Sequence[str]) -> dict[str, str]:
+    """By stream the label of all of its rows, from `NAME=LABEL` options; with one stream `NAME=` may be omitted."""
+    labels: dict[str, str] = {}
+    for option in given:
+        name, equals, label = option.partition("=")
+        if not equals:
+            name, label = "", option
+        name = _stream_of("--label", option, name, streams, "=" + label)
+        if not label:
+            raise ArgumentError(f"--label {option} has no label", hint=f"write --label {name}=LABEL")
+        if name in labels:
+            raise ArgumentError(f"the label of the stream {name} is given twice")
+        labels[name] = label
+    return labels
+
+
+def _stream_of(option: str, given: str, name: str, streams: Sequence[str], rest: str) -> str:
+    """The stream that an option's value names before the `rest`; the only one if it names none."""
+    if not name and len(streams) != 1:
+        raise ArgumentError(
+            f"{option} {given} does not name its stream",
+            hint=f"the query has the streams {', '.join(streams)}: write {option} {streams[0]}{rest}",
+        )
+    if name and name not in streams:
+        raise ArgumentError(f"the query has no stream {name}", hint=f"its streams are {', '.join(streams)}")
+    return name or streams[0]
 
 
 def check_streams(paths: Mapping[str, str]) -> None:

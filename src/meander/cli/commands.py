@@ -9,8 +9,11 @@ import typer
 
 from meander.cli.arguments import (
     check_streams,
+    input_types,
     is_same_file,
     keep_apart,
+    read_columns,
+    read_labels,
     read_query,
     read_streams,
 )
@@ -171,6 +174,18 @@ def run(
             "format:NAME?OPTION=VALUE&…",
         ),
     ],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="NAME:FIELD=COLUMN,…",
+            help="Read src, label, trg, ts, op or a property of a stream from the column of another name.",
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="NAME=LABEL", help="Give all rows of a stream one label."),
+    ] = None,
     runner: RunnerOption = "spark",
     checkpoint: Annotated[
         str | None,
@@ -267,7 +282,8 @@ def run(
     if out == "-" and rejects == "-":
         raise ArgumentError("answers and rejects cannot both go to -", hint="give --rejects a .jsonl file")
     text, language = read_query(query)
-    compiled = compile_query(text, options, name=QUERY_NAME, language=language)
+    types = input_types(stream, columns or ())
+    compiled = compile_query(text, options, name=QUERY_NAME, language=language, types=types)
     streams = read_streams(stream, compiled.streams, compiled.streams_read)
     check_streams(streams)
     inputs = [query, *streams.values()]
@@ -276,7 +292,19 @@ def run(
     if rejects is not None and is_same_file(rejects, out):
         raise ArgumentError("--rejects and --out are one file", hint="name another file for the rejects")
     _warn(compiled, options)
-    request = Request(compiled, options, streams, out, rejects, checkpoint, metrics, follow, overwrite)
+    request = Request(
+        compiled,
+        options,
+        streams,
+        out,
+        rejects,
+        checkpoint,
+        metrics,
+        follow,
+        overwrite,
+        read_columns(columns or (), compiled.streams),
+        read_labels(label or (), compiled.streams),
+    )
     run_request(request, runner)
 
 

@@ -37,13 +37,17 @@ class LocalRun:
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
         self._plan = physical_plan([request.query], options)
         self._meters = {name: Meter() for name in request.streams}
+        layouts = request.layouts(self._plan.schemas)
+        self.tally.read_properties(layouts)
         self._sources = {
-            name: open_source(
-                path,
-                stream=name,
-                batch_rows=options.batch_rows or LOCAL_BATCH_ROWS,
-                time_unit=options.time_unit,
-                meter=self._meters[name],
+            name: self.tally.counting(
+                name,
+                open_source(
+                    path,
+                    batch_rows=options.batch_rows or LOCAL_BATCH_ROWS,
+                    meter=self._meters[name],
+                    layout=layouts[name],
+                ),
             )
             for name, path in request.streams.items()
         }
@@ -60,6 +64,10 @@ class LocalRun:
     @property
     def labels_unseen(self) -> list[str]:
         return [label for label, seen in self._dataflow.labels_seen().items() if not seen]
+
+    @property
+    def properties_unseen(self) -> list[str]:
+        return self.tally.properties_unseen
 
     def wait(self) -> None:
         """Process all input and write all answers, or as many as their reader takes."""

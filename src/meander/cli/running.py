@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from meander.cli.compilation import CompilationNotice
 from meander.cli.progress import Progress
 from meander.cli.terminal import is_terminal, print_note, print_warning
-from meander.engine import CompiledQuery
+from meander.engine import CompiledQuery, physical_plan
 from meander.options import SESSION_OPTIONS, RunOptions
 
 if TYPE_CHECKING:
     # These import the kernels, which the message that a run starts does not wait for.
+    from meander.dataflow.layout import StreamLayout
     from meander.dataflow.tally import Tally
+    from meander.physical.streams import StreamSchema
 
 QUERY_NAME = "query"
 
@@ -33,6 +36,20 @@ class Request:
     metrics: str | None = None
     follow: bool = False
     overwrite: bool = False
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by stream, see `StreamLayout`
+    labels: Mapping[str, str] = field(default_factory=dict)  # by stream
+
+    def layouts(self, schemas: Mapping[str, StreamSchema] | None = None) -> dict[str, StreamLayout]:
+        """By stream how its rows are read; `schemas` are those of the plan, if it is known."""
+        from meander.dataflow.layout import stream_layouts
+
+        return stream_layouts(
+            physical_plan([self.query], self.options).schemas if schemas is None else schemas,
+            self.streams,
+            time_unit=self.options.time_unit,
+            columns=self.columns,
+            labels=self.labels,
+        )
 
     @property
     def is_bounded(self) -> bool:
@@ -59,6 +76,10 @@ class Run(Protocol):
     @property
     def labels_unseen(self) -> list[str]: ...
 
+    @property
+    def properties_unseen(self) -> list[str]:
+        """A sentence about each property that no edge has had."""
+
     def wait(self) -> object:
         """Return when the input has been processed; raise if the run fails."""
 
@@ -84,6 +105,9 @@ def run(request: Request, runner: str) -> None:
         if started.tally.edges and started.labels_unseen:
             labels = " or ".join(started.labels_unseen)
             print_note(f"note: no edge had the label {labels}, which the query reads")
+        if started.tally.edges:
+            for unseen in started.properties_unseen:
+                print_note(f"note: {unseen}")
         progress.finish(
             started.tally,
             started.state_bytes,
@@ -108,9 +132,15 @@ def run(request: Request, runner: str) -> None:
 
 
 def _start_local(request: Request, notice: CompilationNotice) -> Run:
-    from meander.cli.local_run import LocalRun
+    # Imports make no garbage, but many objects: collecting in the meantime, or walking them later, only takes time.
+    gc.disable()
+    try:
+        from meander.cli.local_run import LocalRun
 
-    started = LocalRun(request)
+        started = LocalRun(request)
+    finally:
+        gc.freeze()
+        gc.enable()
     _note_extra_columns(request)
     return started
 
@@ -127,7 +157,7 @@ def _start_on_spark(request: Request, notice: CompilationNotice) -> Run:
     options = request.options
     session = Session(time_unit=options.time_unit)
     for name, path in request.streams.items():
-        session.stream(name, path)
+        session.stream(name, path, columns=request.columns.get(name), label=request.labels.get(name))
     session.register(request.query)
     started: Run = session.start(
         request.checkpoint,
@@ -153,9 +183,10 @@ def _check_paths(request: Request) -> None:
     from meander.dataflow.sinks.registry import check_rejects, sink_key
     from meander.dataflow.sources.registry import needs_spark, open_url
 
-    for path in request.streams.values():
+    layouts = request.layouts()
+    for name, path in request.streams.items():
         if not needs_spark(path):
-            open_url(path).check(follow=request.follow)
+            open_url(path).check(layouts[name], follow=request.follow)
     sink_key(request.out)
     if request.rejects is not None:
         check_rejects(request.rejects)
@@ -177,6 +208,7 @@ def _progress(request: Request) -> Progress:
 def _note_extra_columns(request: Request) -> None:
     from meander.dataflow.sources.columns import extra_columns
 
-    for path in request.streams.values():
-        for file, names in extra_columns(path):
+    layouts = request.layouts()
+    for name, path in request.streams.items():
+        for file, names in extra_columns(path, layouts[name]):
             print_note(f"note: columns of {file} that are ignored: {', '.join(names)}")

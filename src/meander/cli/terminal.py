@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from meander.errors import MeanderError
-from meander.explain.sections import Section, as_text
+
+if TYPE_CHECKING:
+    from meander.explain.sections import Section
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -19,6 +21,9 @@ def is_terminal(stream: TextIO) -> bool:
 
 def print_sections(sections: Iterable[Section]) -> None:
     """An explanation on standard output."""
+    # A run prints none, and does not wait for this import.
+    from meander.explain.sections import Section, as_text
+
     if not is_terminal(sys.stdout):
         sys.stdout.write(as_text(sections))
         return

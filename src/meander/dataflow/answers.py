@@ -9,7 +9,7 @@ present. Dicts, Arrow tables, lines of JSON (`sinks/jsonl.py`) and the columns o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.edges import Text, concat_texts
+from meander.dataflow.edges import ARROW_TYPES, Text, concat_texts
 from meander.errors import ArgumentError
 from meander.kernels.jit import Array
 from meander.physical.plan import Result
@@ -243,16 +243,6 @@ def _vertex_list_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
     values = as_column(concat_texts(answers.vertices).take(order), vertex)
     offsets = np.arange(answers.rows + 1, dtype=np.int64) * arity
     return pa.LargeListArray.from_arrays(pa.array(offsets), values)
-
-
-ARROW_TYPES: Mapping[ValueType | None, pa.DataType] = {
-    ValueType.INT: INTEGERS,
-    ValueType.TIME: INTEGERS,
-    ValueType.FLOAT: pa.float64(),
-    ValueType.BOOL: pa.bool_(),
-    ValueType.STRING: STRINGS,
-}
-"""The Arrow type of a column of values."""
 
 
 def _properties_type(schema: AnswerSchema) -> pa.DataType:

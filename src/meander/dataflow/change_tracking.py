@@ -9,8 +9,9 @@ from meander.dataflow.batch import Batch, OutputBuffer, empty_batch, take_rows
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.kernels.changes import (
-    CLOSED,
-    STOPS,
+    NO_LIST,
+    OPEN,
+    STARTING,
     Changes,
     mark_open,
     rebuild_changes,
@@ -19,6 +20,15 @@ from meander.kernels.changes import (
 )
 from meander.kernels.status import EMITTED, FULL_OUTPUT, FULL_TABLE, NEXT_ROW
 
+RECENT_LISTS = 256
+BY_ENTRY = {
+    "status": np.int8,
+    "starts": np.int32,
+    "next_stop": np.int32,
+    "stop_exp": np.int64,
+    "stop_entry": np.int32,
+}
+
 
 class ChangeTracker:
     """The `changes` mode of one result."""
@@ -26,10 +36,11 @@ class ChangeTracker:
     def __init__(self, arity: int, store: Store) -> None:
         self.store = store
         self.table = AnswerTable(store, arity)
-        self.table.add_column("changes.status", np.int8)
-        self.table.add_column("changes.starts", np.int32)
-        store.array("changes.stop_exp", self.table.capacity, np.int64)
-        store.array("changes.stop_entry", self.table.capacity, np.int32)
+        for column, dtype in BY_ENTRY.items():
+            self.table.add_column(f"changes.{column}", dtype)
+        recent = store.first_capacity(RECENT_LISTS)
+        store.array("changes.recent_exp", recent, np.int64, NO_LIST)
+        store.array("changes.recent_entry", recent, np.int32)
         store.array("changes.counts", 2, np.int64)
         store.array("cursor", 3, np.int64)  # [next row, output rows, current instant]
         self.out = OutputBuffer(store, arity)
@@ -43,35 +54,23 @@ class ChangeTracker:
         """The starts and stops that the changes of the answers, and time up to `upto`, bring."""
         cursor = self.store.arrays["cursor"]
         cursor[NEXT_ROW] = cursor[EMITTED] = 0
-        self._reserve_stops(batch.ts.size)
 
         def attempt() -> int:
             return track_changes(batch, upto, self.table.answers, self.changes, self.out.batch, cursor)
 
-        def make_room() -> None:
-            self._drop_closed()
-            self._reserve_stops(batch.ts.size)
-
-        run_to_end(self.store, cursor, attempt, {FULL_OUTPUT: self.out.grow, FULL_TABLE: make_room})
+        run_to_end(self.store, cursor, attempt, {FULL_OUTPUT: self.out.grow, FULL_TABLE: self._drop_closed})
         return self.out.rows(cursor[EMITTED])
 
     def _drop_closed(self) -> None:
         """Drop the answers that neither hold nor start."""
-        self.table.make_room(lambda: self.changes.status[: self.table.entries] != CLOSED)
+        self.table.make_room(self._is_live)
         self.bind()
         rebuild_changes(self.table.answers, self.changes)
 
-    def _reserve_stops(self, more: int) -> None:
-        """Make room for the stops of all entries and of `more` rows."""
-        entries = self.table.capacity
-        if self.changes.counts[STOPS] + more + entries > self.changes.stop_exp.size:
-            # Most of the heap may be expiries that answers have outlived.
-            rebuild_changes(self.table.answers, self.changes)
-            stops = int(self.changes.counts[STOPS]) + more + entries
-            if stops > self.changes.stop_exp.size:
-                self.store.grow("changes.stop_exp", 2 * stops)
-                self.store.grow("changes.stop_entry", 2 * stops)
-                self.bind()
+    def _is_live(self) -> Array:
+        status = self.changes.status[: self.table.entries]
+        live: Array = (status == OPEN) | (status == STARTING)
+        return live
 
     def restart(self, time: int) -> Batch:
         """The answers that hold at `time`, as if none had been emitted before."""

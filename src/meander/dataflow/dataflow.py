@@ -14,24 +14,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meander.algebra.nodes import Condition
 from meander.dataflow.answers import Answers
 from meander.dataflow.batch import NO_PAIRS, Batch
 from meander.dataflow.cutting import Cutter, Part
 from meander.dataflow.edges import Edges
-from meander.dataflow.encoding import StreamEncoder
+from meander.dataflow.encoding import LabelClass, StreamEncoder, StreamInput
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.operator import Context, Operator, Pending, Ready
 from meander.dataflow.operators import OPERATORS
 from meander.dataflow.pipeline import Pipeline, StartedPart
 from meander.dataflow.reclaiming import VertexReclaimer
-from meander.dataflow.results import ResultStream
+from meander.dataflow.results import ResultStream, result_values
 from meander.dataflow.state import Array, Budget, Fields, Store
 from meander.dataflow.threads import LanePool
 from meander.dataflow.vertices import Vertices
 from meander.errors import ArgumentError, StateError
 from meander.options import MODES
-from meander.physical.plan import PhysicalPlan, Result, ScanOp
+from meander.physical.plan import PhysicalPlan, ReceiveOp, Result, ScanOp
 
 
 class OperatorFigures(NamedTuple):
@@ -75,8 +74,10 @@ class Dataflow:
         self.vertices = Vertices(self._store("vertices"))
         self.relations = {number: relation for relation, number in enumerate(plan.indexed)}
         self.graph = WindowGraph(self._store("graph of the window"), list(plan.indexed.values()))
-        labels = {stream: labels_read(plan, stream) for stream in plan.streams}
-        self.encoders = {stream: StreamEncoder(names, self.vertices) for stream, names in labels.items()}
+        self.encoders = {
+            stream: StreamEncoder(stream, nodes, self.vertices) for stream, nodes in readers(plan).items()
+        }
+        labels = {stream: encoder.classes for stream, encoder in self.encoders.items()}
         self.results = [
             ResultStream(
                 result,
@@ -123,7 +124,7 @@ class Dataflow:
         self.stores[owner] = Store(owner, self.budget, folder)
         return self.stores[owner]
 
-    def _context(self, number: int, labels: Mapping[str, Sequence[str]]) -> Context:
+    def _context(self, number: int, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
         is_read = number in self.read
         return Context(
             number=number,
@@ -159,25 +160,25 @@ class Dataflow:
         """Run a part through the operators; state that expired up to `horizon` is dropped before."""
         self.graph.begin(horizon)
         self.reclaimer.reclaim(horizon)
-        streams = {
-            stream: self.encoders[stream].encode(edges)
-            for stream, edges in part.edges.items()
-            if stream in self.encoders
-        }
+        streams: dict[StreamInput, Batch] = {}
+        for stream, edges in part.edges.items():
+            if stream in self.encoders:
+                streams |= self.encoders[stream].encode(edges)
         self.graph.reserve_vertices(self.vertices.capacity)
         outputs: list[Pending] = []
+        rows_in, rows_out = self.rows_in, self.rows_out
         most = 0
         for number, operator in enumerate(self.operators):
             inputs = [
-                streams.get(source, NO_PAIRS) if isinstance(source, str) else outputs[source].result()
+                outputs[source].result() if isinstance(source, int) else streams.get(source, NO_PAIRS)
                 for source in operator.inputs
             ]
-            self.rows_in[number] += sum(batch.ts.size for batch in inputs)
+            rows_in[number] += sum([batch.ts.size for batch in inputs])
             pending = operator.start(inputs, part.upto)
             if number in self.awaited:
                 batch = pending.result()
                 most = max(most, batch.ts.size)
-                self.rows_out[number] += batch.ts.size
+                rows_out[number] += batch.ts.size
                 if number in self.relations:
                     batch = self.graph.update(self.relations[number], batch)
                 pending = Ready(batch)
@@ -204,8 +205,15 @@ class Dataflow:
 
     def _tuples(self, result: Result, batch: Batch) -> Answers:
         """An operator's tuples unchanged, by name."""
-        names = [self.vertices.text(column) for column in batch.key.T]
-        return Answers(result.label, tuple(names), batch.ts.copy(), batch.exp.copy(), batch.op.copy())
+        names = tuple(self.vertices.text(column) for column in batch.key.T[: result.arity])
+        return Answers(
+            label=result.label,
+            vertices=names,
+            ts=batch.ts.copy(),
+            exp=batch.exp.copy(),
+            op=batch.op.copy(),
+            properties=result_values(result, batch, self.vertices),
+        )
 
     # -----------------------------------------------------------------------------------------------------
     # Recovery
@@ -286,11 +294,11 @@ class Dataflow:
         return self.budget.used
 
     def labels_seen(self) -> dict[str, bool]:
-        """For each label that a scan reads, whether an edge had it; scans with a condition count as seen."""
+        """For each label that a scan reads, whether an edge had it; scans with a predicate count as seen."""
         seen: dict[str, bool] = {}
         for number, node in enumerate(self.plan.operators):
-            if isinstance(node, ScanOp):
-                had_rows = node.condition != Condition() or bool(self.rows_out[number])
+            if isinstance(node, ScanOp) and node.label is not None:
+                had_rows = node.predicate is not None or bool(self.rows_out[number])
                 seen[node.label] = seen.get(node.label, False) or had_rows
         return seen
 
@@ -312,7 +320,7 @@ class Dataflow:
         ]
 
 
-def labels_read(plan: PhysicalPlan, stream: str) -> list[str]:
-    """The labels that scans of a stream read."""
-    scans = [node for node in plan.operators if isinstance(node, ScanOp) and node.stream == stream]
-    return list(dict.fromkeys(scan.label for scan in scans))
+def readers(plan: PhysicalPlan) -> dict[str, list[ScanOp | ReceiveOp]]:
+    """By stream: the operators that read it."""
+    nodes = [node for node in plan.operators if isinstance(node, ScanOp | ReceiveOp)]
+    return {stream: [node for node in nodes if node.stream == stream] for stream in plan.streams}

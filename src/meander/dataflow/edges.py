@@ -16,6 +16,16 @@ import pyarrow as pa
 from meander.kernels import parsing
 from meander.kernels.jit import Array as Array
 from meander.kernels.spans import gather_spans, index_spans, match_spans, wrapping
+from meander.syntax.values import ValueType
+
+ARROW_TYPES: Mapping[ValueType | None, pa.DataType] = {
+    ValueType.INT: pa.int64(),
+    ValueType.TIME: pa.int64(),
+    ValueType.FLOAT: pa.float64(),
+    ValueType.BOOL: pa.bool_(),
+    ValueType.STRING: pa.large_string(),
+}
+"""The Arrow type of a column of values, on the way in and on the way out."""
 
 INFINITY = 2**62
 """Later than every time; the frontier of a finished run."""
@@ -34,7 +44,7 @@ class Reason:
     """Why an edge cannot be used; the words in the rejects output."""
 
     MISSING = "missing field"
-    NOT_INTEGER = "not an integer time"
+    BAD_TIME = "bad time"
     NEGATIVE = "negative time"
     OUT_OF_RANGE = "time out of range"
     BAD_OP = "bad op"
@@ -45,10 +55,15 @@ class Reason:
     TOO_LATE = "too late"
     JUMPS_AHEAD = "time jumps ahead"
 
+    @staticmethod
+    def bad_value(name: str) -> str:
+        """A property has a value that is not of its type."""
+        return f"bad value of {name}"
+
 
 VERDICTS: dict[int, str] = {
     parsing.MISSING: Reason.MISSING,
-    parsing.NOT_INTEGER: Reason.NOT_INTEGER,
+    parsing.BAD_TIME: Reason.BAD_TIME,
     parsing.NEGATIVE: Reason.NEGATIVE,
     parsing.OUT_OF_RANGE: Reason.OUT_OF_RANGE,
     parsing.BAD_OP: Reason.BAD_OP,
@@ -163,11 +178,26 @@ class Edges(NamedTuple):
             line=None if self.line is None else self.line.take(chosen),
             exp=None if self.exp is None else self.exp[chosen],
             origin=None if self.origin is None else self.origin.take(chosen),
+            properties=None
+            if self.properties is None
+            else {name: take_rows(column, chosen) for name, column in self.properties.items()},
+            vertex=None if self.vertex is None else self.vertex[chosen],
         )
 
     def without_origin(self) -> Edges:
         """The same edges without their origin and their text."""
         return self._replace(line=None, origin=None)
+
+
+def take_rows(column: pa.Array, chosen: Any) -> pa.Array:
+    """The rows of an Arrow column that an index array, a mask or a slice selects; a slice copies nothing."""
+    if isinstance(chosen, slice):
+        first, stop, step = chosen.indices(len(column))
+        if step == 1:
+            return column.slice(first, max(0, stop - first))
+        chosen = np.arange(first, stop, step)
+    chosen = np.ascontiguousarray(chosen)
+    return column.filter(pa.array(chosen)) if chosen.dtype == np.bool_ else column.take(pa.array(chosen))
 
 
 def frozen(data: Array) -> Array:
@@ -219,6 +249,12 @@ def nameless(rows: int) -> Text:
     return Text(frozen(np.empty(0, np.uint8)), offsets, offsets, np.zeros(rows, np.int8))
 
 
+def constant_text(name: str, rows: int) -> Text:
+    """One and the same name in every row."""
+    once = as_text([name])
+    return Text(once.data, *(np.repeat(column, rows) for column in once[1:]))
+
+
 def empty_edges() -> Edges:
     name = empty_text()
     return Edges(src=name, label=name, trg=name, ts=np.empty(0, np.int64), op=np.empty(0, np.int8))
@@ -244,7 +280,10 @@ def concat_texts(parts: Sequence[Text]) -> Text:
 
 
 def concat_edges(parts: Sequence[Edges]) -> Edges:
-    """The edges of all parts, in order; `line` and `exp` are there if all parts have them, `origin` is not."""
+    """The edges of all parts, in order; `line` and `exp` are there if all parts have them, `origin` is not.
+
+    A part without a property that others have has no values of it.
+    """
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -259,6 +298,30 @@ def concat_edges(parts: Sequence[Edges]) -> Edges:
         op=np.concatenate([part.op for part in parts]),
         line=concat_texts(lines) if len(lines) == len(parts) else None,
         exp=np.concatenate(expiries) if len(expiries) == len(parts) else None,
+        properties=_concat_properties(parts),
+        vertex=_concat_flags(parts),
+    )
+
+
+def _concat_properties(parts: Sequence[Edges]) -> dict[str, pa.Array] | None:
+    types = {name: column.type for part in parts for name, column in (part.properties or {}).items()}
+    if not types:
+        return None if all(part.properties is None for part in parts) else {}
+
+    def column(part: Edges, name: str, kind: pa.DataType) -> pa.Array:
+        known = part.properties or {}
+        return known[name] if name in known else pa.nulls(part.rows, kind)
+
+    return {
+        name: pa.concat_arrays([column(part, name, kind) for part in parts]) for name, kind in types.items()
+    }
+
+
+def _concat_flags(parts: Sequence[Edges]) -> Array | None:
+    if all(part.vertex is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.zeros(part.rows, np.bool_) if part.vertex is None else part.vertex for part in parts]
     )
 
 
@@ -297,6 +360,8 @@ def edge_line(edges: Edges, row: int) -> str:
         return shown(line.data[line.start[row] : line.end[row]].tobytes())
     edge = edges.take(slice(row, row + 1))
     fields = [str(name.values()[0]) for name in (edge.src, edge.label, edge.trg)]
+    if edge.vertex is not None and edge.vertex[0]:
+        fields[2] = ""
     fields.append(str(int(edges.ts[row])))
     if edges.op[row] < 0:
         fields.append("-")

@@ -34,6 +34,7 @@ from meander.dataflow.edges import (
     frozen,
     reject_edge,
 )
+from meander.dataflow.property_columns import pack_columns, unpack_columns
 from meander.errors import ArgumentError, StateError
 from meander.kernels.clocks import advance_clock
 from meander.kernels.jit import Array
@@ -196,6 +197,10 @@ class Ingest:
         for number, stream in enumerate(streams):
             edges = by_time(concat_edges(stream.runs)) if stream.runs else empty_edges()
             arrays |= {f"{number}.ts": edges.ts.copy(), f"{number}.op": edges.op.copy()}
+            if edges.properties is not None:
+                arrays[f"{number}.properties"] = pack_columns(edges.properties)
+            if edges.vertex is not None:
+                arrays[f"{number}.vertex"] = edges.vertex.copy()
             for column, text in zip(("src", "label", "trg"), edges[:3], strict=True):
                 data, offsets = text.packed()
                 arrays |= {
@@ -220,12 +225,15 @@ class Ingest:
                 )
                 names.append(Text(frozen(data), offsets[:-1], offsets[1:], kind))
             src, label, trg = names
+            properties, vertex = arrays.get(f"{number}.properties"), arrays.get(f"{number}.vertex")
             edges = Edges(
                 src=src,
                 label=label,
                 trg=trg,
                 ts=np.array(arrays[f"{number}.ts"]),
                 op=np.array(arrays[f"{number}.op"]),
+                properties=None if properties is None else unpack_columns(properties),
+                vertex=None if vertex is None else np.array(vertex),
             )
             stream.runs = [edges] if edges.rows else []
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from meander.dataflow.batch import Batch
+from meander.dataflow.encoding import LabelClass, StreamInput
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import LanePool
@@ -51,8 +52,8 @@ class Context:
     graph: WindowGraph
     relations: Mapping[int, int]  # by number of an operator whose tuples are in the graph: its relation
     labels: Mapping[
-        str, Sequence[str]
-    ]  # by stream: the labels that scans read, as `Batch.source` numbers them
+        str, Sequence[LabelClass]
+    ]  # by stream: what is in its batch, as `Batch.source` numbers it
     vertices: Vertices
     pool: LanePool
     mode: str
@@ -76,8 +77,8 @@ class Context:
 class Operator(ABC):
     """An operator of a running dataflow, made from its physical node and a `Context`."""
 
-    inputs: tuple[str | int, ...]
-    """What it reads, each input once: streams by name, operators by number."""
+    inputs: tuple[StreamInput | int, ...]
+    """What it reads, each input once: streams by name, selections from them, operators by number."""
 
     store: Store
     """Where its state is."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from meander.dataflow.answers import NO_EXPIRY, Answers, Paths
+from meander.dataflow.answers import NO_EXPIRY, Answers, Paths, ValueColumn
 from meander.dataflow.batch import Batch, split_evenly, take_rows
 from meander.dataflow.change_tracking import ChangeTracker
-from meander.dataflow.edges import Text, concat_texts
+from meander.dataflow.edges import INFINITY, Text, concat_texts
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.proving import Prover
 from meander.dataflow.standing import StandingRecords
@@ -37,10 +37,11 @@ class ResultStream:
         self.result = result
         self.pool = pool
         self.store = store
-        self.tracker = ChangeTracker(result.arity, store) if mode == "changes" else None
+        width = result.arity + len(result.values)
+        self.tracker = ChangeTracker(width, store) if mode == "changes" else None
         self.paths = paths
         self.prover = Prover(result.proofs, graph, relations, store) if paths and result.proofs else None
-        self.standing = StandingRecords(graph, store) if self.prover is not None else None
+        self.standing = StandingRecords(graph, store, width) if self.prover is not None else None
 
     def bind(self) -> None:
         if self.tracker is not None:
@@ -86,11 +87,15 @@ class ResultStream:
             path = self.prover.paths(proved, vertices)
             add = self.standing.add if self.retracts_paths else self.standing.add_last
             add(batch, self.prover.standing_edges(proved), upto)
-        if batch.key.shape[1] == 2:
-            return self._name_pairs(batch, vertices, path)
-        names = self.pool.map(vertices.text, batch.key.T)
-        exp = np.where((batch.op < 0) | (self.tracker is not None), NO_EXPIRY, batch.exp)
-        return Answers(self.result.label, tuple(names), batch.ts.copy(), exp, batch.op.copy(), path)
+        properties = result_values(self.result, batch, vertices)
+        if self.result.arity == 2:
+            return self._name_pairs(batch, vertices, path)._replace(properties=properties)
+        names = self.pool.map(vertices.text, batch.key.T[: self.result.arity])
+        ended = (batch.op < 0) | (batch.exp >= INFINITY) | (self.tracker is not None)
+        exp = np.where(ended, NO_EXPIRY, batch.exp)
+        return Answers(
+            self.result.label, tuple(names), batch.ts.copy(), exp, batch.op.copy(), path, properties
+        )
 
     def _name_pairs(self, batch: Batch, vertices: Vertices, path: Paths | None) -> Answers:
         """Records of pairs, in one pass over the batch."""
@@ -107,7 +112,7 @@ class ResultStream:
             name_rows(take_rows(batch, rows), vertices.names, NO_EXPIRY, part)
 
         if self.pool.threads == 1:
-            name(slice(None))
+            name_rows(batch, vertices.names, NO_EXPIRY, out)
         else:
             self.pool.map(name, split_evenly(batch, self.pool.threads))
         if self.tracker is not None:
@@ -129,11 +134,23 @@ class ResultStream:
                 self.standing.mark(live)
 
 
+def result_values(result: Result, batch: Batch, vertices: Vertices) -> tuple[ValueColumn, ...]:
+    """The values of a result's tuples, which stand after the vertices in the key."""
+    columns = []
+    for position, value in enumerate(result.values, start=result.arity):
+        assert value.type is not None
+        numbers = batch.key[:, position]
+        columns.append(ValueColumn(value.name, value.type, vertices.values(numbers, value.type)))
+    return tuple(columns)
+
+
 def interval_records(batch: Batch) -> Batch:
     """A shortened tuple becomes a retraction, and a record until its new expiry."""
     if batch.op.min(initial=1) > 0:
         return batch
     shortened = (batch.op < 0) & (batch.exp > batch.ts)
+    if not shortened.any():
+        return batch
     twice = np.repeat(np.arange(batch.ts.size), 1 + shortened)
     records = take_rows(batch, twice)
     again = np.concatenate([[False], twice[1:] == twice[:-1]])

@@ -33,13 +33,13 @@ _RECORD_COLUMNS = {"exp": np.int64, "older": np.int32}
 class StandingRecords:
     """The emitted records with their paths, for as long as a deletion can break the path."""
 
-    def __init__(self, graph: WindowGraph, store: Store) -> None:
+    def __init__(self, graph: WindowGraph, store: Store, width: int) -> None:
         self.graph = graph
         self.store = store
         records, edges = store.first_capacity(LEAST_RECORDS), store.first_capacity(LEAST_EDGES)
         for column, record in _RECORD_COLUMNS.items():
             store.array(f"standing.{column}", records, record)
-        store.array("standing.key", records, np.int32, width=2)
+        store.array("standing.key", records, np.int32, width=width)
         store.array("standing.edge_relation", edges, np.int16)
         store.array("standing.edge_key", edges, np.int32, width=FIRST_VALUE + 1)
         store.array("standing.begin", records + 1, np.int64)
@@ -58,7 +58,7 @@ class StandingRecords:
             return batch
         if self._unknown_records().size:
             touched[:] = True
-        out = empty_batch(int(self.standing.counts[RECORDS]))
+        out = self._output()
         return put_before(
             out,
             find_broken(self.graph.graph, self.graph.values, self.standing, batch, deletion, touched, out),
@@ -76,7 +76,7 @@ class StandingRecords:
         hidden = np.zeros(0, np.int64) if deleted else self._unknown_records()
         before = exp[hidden]
         exp[hidden] = 0
-        out = empty_batch(count)
+        out = self._output()
         replaced = find_replaced(
             self.graph.graph, self.graph.values, self.standing, answers, time, touched, out
         )
@@ -107,6 +107,10 @@ class StandingRecords:
     def break_paths(self, answers: AnswerTable, time: int) -> None:
         """An answer that was emitted at `time` and no longer holds needs another path to hold again."""
         break_paths(self.standing, answers, time)
+
+    def _output(self) -> Batch:
+        """Room for a retraction of each record."""
+        return empty_batch(int(self.standing.counts[RECORDS]), self.standing.key.shape[1])
 
     def _unknown_records(self) -> Array:
         """The records whose path is not known here."""

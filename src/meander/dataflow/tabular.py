@@ -1,4 +1,4 @@
-"""Edges from Arrow tables and from Python tuples, with a reject for each row that cannot be used.
+"""Edges from Arrow tables and from Python objects, with a reject for each row that cannot be used.
 
 Arrow's string and integer columns become `Text` without a copy of their bytes. A column of an impossible type
 (a vertex that is a float) is an error of the whole table; a value that cannot be used is a reject of its row.
@@ -7,17 +7,16 @@ Arrow's string and integer columns become `Text` without a copy of their bytes. 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from meander.dataflow.edges import (
     MAX_TIME,
-    VERDICTS,
     Edges,
     Origin,
     Reason,
@@ -25,12 +24,36 @@ from meander.dataflow.edges import (
     Text,
     arrow_text,
     as_text,
+    concat_texts,
+    constant_text,
     integer_text,
     shown,
 )
+from meander.dataflow.layout import EDGE_FIELDS, StreamLayout
+from meander.dataflow.property_columns import (
+    check_value_type,
+    from_arrow_column,
+    from_python,
+    is_nan,
+    is_string,
+    python_time,
+    reject_reason,
+    times_of_text,
+    times_of_timestamps,
+)
 from meander.errors import InputError
 from meander.kernels.jit import Array
-from meander.kernels.parsing import BAD_OP, BAD_VERTEX, FINE, MISSING, NEGATIVE, OUT_OF_RANGE, judge_names
+from meander.kernels.parsing import (
+    BAD_OP,
+    BAD_TIME,
+    BAD_VALUE,
+    BAD_VERTEX,
+    FINE,
+    MISSING,
+    NEGATIVE,
+    OUT_OF_RANGE,
+    judge_names,
+)
 
 Chunk = tuple[Edges, list[Reject]]
 """Some edges in order of arrival, and the rejects met among them."""
@@ -41,13 +64,10 @@ FIELD_TYPES = {
     "src": (STRING_TYPE, INTEGER_TYPE),
     "label": (STRING_TYPE,),
     "trg": (STRING_TYPE, INTEGER_TYPE),
-    "ts": (INTEGER_TYPE, TIMESTAMP_TYPE),
+    "ts": (INTEGER_TYPE, TIMESTAMP_TYPE, STRING_TYPE),
     "op": (STRING_TYPE,),
 }
-"""The fields of an edge, and the types that a column of each may have."""
-
-EDGE_FIELDS = tuple(FIELD_TYPES)
-REQUIRED_FIELDS = EDGE_FIELDS[:4]
+"""The fields of an edge, and the types that a column of each may have. A time as a string is one of ISO 8601."""
 
 
 def from_table(
@@ -57,11 +77,14 @@ def from_table(
     batch_rows: int = 65536,
     time_unit: str = "s",
     where: str = "the table",
+    layout: StreamLayout | None = None,
 ) -> Iterator[Chunk]:
-    """The edges of a table with columns src, label, trg, ts and optionally op, in chunks."""
+    """The edges of a table with columns src, label, trg, ts and optionally op, in chunks; for `layout` see
+    `from_arrow`."""
+    layout = layout or StreamLayout(stream, time_unit)
     first = 1
     for batch in table.to_batches(max_chunksize=batch_rows):
-        yield from_arrow(batch, stream=stream, time_unit=time_unit, where=where, first=first)
+        yield from_arrow(batch, layout=layout, where=where, first=first)
         first += batch.num_rows
 
 
@@ -73,39 +96,64 @@ def from_arrow(
     where: str = "the table",
     path: str = "",
     first: int | None = None,
+    layout: StreamLayout | None = None,
 ) -> Chunk:
     """The edges of a record batch; times that are timestamps are converted to `time_unit` ("s", "ms", "us").
 
-    `first` is the number of the batch's first row in its table or in the file `path`, if it is known.
+    `layout` says which columns are read, in place of `stream` and `time_unit`. `first` is the number of the batch's
+    first row in its table or in the file `path`, if it is known.
     """
-    check_columns(batch.schema, where)
-    columns = {name: _decoded(batch.column(name)) for name in EDGE_FIELDS if name in batch.schema.names}
-    verdict = np.zeros(batch.num_rows, np.int8)
-    for column in columns.values():
-        if column.null_count:
-            _mark(verdict, column.is_null().to_numpy(zero_copy_only=False), MISSING)
-    names = [_name_column(columns[name], verdict) for name in ("src", "label", "trg")]
-    for name in names:
-        judge_names(*name, verdict)
-    ts = _time_column(columns["ts"], time_unit, verdict)
-    op = np.ones(batch.num_rows, np.int8)
+    layout = layout or StreamLayout(stream, time_unit)
+    check_schema(batch.schema, layout, where)
+    known = set(batch.schema.names)
+    columns = {
+        name: _decoded(batch.column(column))
+        for name, column in layout.columns_read.items()
+        if column in known
+    }
+    rows = batch.num_rows
+    verdict = np.zeros(rows, np.int16)
+    for name in (*layout.required, "op"):
+        if name in columns and columns[name].null_count:
+            _mark(verdict, columns[name].is_null().to_numpy(zero_copy_only=False), MISSING)
+    src = _name_column(columns["src"], verdict)
+    label = (
+        _name_column(columns["label"], verdict) if layout.label is None else constant_text(layout.label, rows)
+    )
+    vertex = None
+    if layout.schema.vertices:
+        trg, vertex = _targets(columns.get("trg"), src, verdict)
+    else:
+        trg = _name_column(columns["trg"], verdict)
+    for names in (src, label, trg):
+        judge_names(*names, verdict)
+    ts = _time_column(columns["ts"], layout, verdict) if "ts" in columns else np.zeros(rows, np.int64)
+    op = np.ones(rows, np.int8)
     if "op" in columns:
+        # Text files are read without it, and should not wait for its import.
+        import pyarrow.compute as pc
+
         signs = columns["op"].cast(pa.large_string())
         minus = _truth(pc.equal(signs, "-"))
         _mark(verdict, ~(minus | _truth(pc.equal(signs, "+"))), BAD_OP)
         op[minus] = -1
+    properties: dict[str, pa.Array] = {}
+    for number, (name, kind) in enumerate(layout.types.items()):
+        column = columns.get(name, pa.nulls(rows))
+        properties[name], bad = from_arrow_column(column, kind, layout.time_unit)
+        if bad is not None:
+            _mark(verdict, bad, BAD_VALUE + number)
     origin = None
     if first is not None:
-        origin = Origin(path, 0, np.arange(first, first + batch.num_rows, dtype=np.int64))
-    src, label, trg = names
-    edges = Edges(src=src, label=label, trg=trg, ts=ts, op=op, origin=origin)
+        origin = Origin(path, 0, np.arange(first, first + rows, dtype=np.int64))
+    edges = Edges(src, label, trg, ts, op, None, None, origin, properties if layout.types else None, vertex)
     if not verdict.any():
         return edges, []
     rejects = [
         Reject(
-            stream,
-            VERDICTS[int(verdict[row])],
-            _row_text(columns, int(row)),
+            layout.stream,
+            reject_reason(layout, int(verdict[row])),
+            _row_text(columns, layout, int(row)),
             path,
             0 if origin is None else int(origin.line[row]),
         )
@@ -114,26 +162,28 @@ def from_arrow(
     return edges.take(verdict == FINE), rejects
 
 
-def check_columns(schema: pa.Schema, where: str) -> None:
+def check_schema(schema: pa.Schema, layout: StreamLayout, where: str) -> None:
     """Raise an error that names the column that is missing or has a type that cannot be used."""
-    for name in REQUIRED_FIELDS:
-        if name not in schema.names:
-            raise InputError(
-                f"{where} has no column {name}: it has " + (", ".join(schema.names) or "none"),
-                hint="the columns of edges are src, label, trg, ts and perhaps op",
-            )
-    for name in EDGE_FIELDS:
-        if name not in schema.names:
+    names = list(schema.names)
+    layout.check_columns(names, where, "the columns of edges are src, label, trg, ts and perhaps op")
+    for name, column in layout.columns_read.items():
+        if column not in names:
             continue
-        if schema.names.count(name) > 1:
-            raise InputError(f"{where} has more than one column {name}")
-        kind = schema.field(name).type
-        check_field_type(name, arrow_category(kind), f"the column {name} of {where}", str(kind))
+        kind = schema.field(column).type
+        if name in FIELD_TYPES:
+            check_field_type(name, arrow_category(kind), f"the column {column} of {where}", str(kind))
+        else:
+            check_value_type(kind, layout.types[name], f"the column {column} of {where}")
 
 
-def check_field_type(field: str, category: str, column: str, shown_type: str) -> None:
-    """Refuse a column whose type cannot hold this field of an edge; an empty column of nulls can."""
-    accepted = FIELD_TYPES[field]
+def check_field_type(
+    field: str, category: str, column: str, shown_type: str, types: Sequence[str] | None = None
+) -> None:
+    """Refuse a column whose type cannot hold this field of an edge; an empty column of nulls can.
+
+    The accepted types are `types`, or else those of `FIELD_TYPES`.
+    """
+    accepted = FIELD_TYPES[field] if types is None else types
     if category not in (*accepted, NULL_TYPE):
         wanted = " or ".join(f"{kind}s" for kind in accepted)
         raise InputError(f"{column} has type {shown_type}, not {wanted}")
@@ -142,11 +192,11 @@ def check_field_type(field: str, category: str, column: str, shown_type: str) ->
 def arrow_category(kind: pa.DataType) -> str:
     """Which of the types of `FIELD_TYPES` an Arrow type is; "" for any other."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_string(plain) or pa.types.is_large_string(plain) or plain == pa.string_view():
+    if is_string(plain):
         return STRING_TYPE
     if pa.types.is_integer(plain):
         return INTEGER_TYPE
-    if pa.types.is_timestamp(plain):
+    if pa.types.is_timestamp(plain) or pa.types.is_date(plain):
         return TIMESTAMP_TYPE
     return NULL_TYPE if pa.types.is_null(plain) else ""
 
@@ -188,19 +238,41 @@ def _name_column(column: pa.Array, verdict: Array) -> Text:
     return arrow_text(column)
 
 
-def _time_column(column: pa.Array, time_unit: str, verdict: Array) -> Array:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp(time_unit, tz=column.type.tz), safe=False).cast(pa.int64())
-    elif pa.types.is_large_string(column.type):
-        return np.zeros(len(column), np.int64)
-    ts = _integers(column, MAX_TIME + 1)
+def _targets(column: pa.Array | None, src: Text, verdict: Array) -> tuple[Text, Array]:
+    """The targets, and which rows are vertices: of these the source stands for the target."""
+    if column is None:
+        return src, np.ones(src.rows, np.bool_)
+    trg = _name_column(column, verdict)
+    absent = column.is_null().to_numpy(zero_copy_only=False)
+    absent |= (trg.kind == 0) & (trg.start == trg.end)
+    return (replace_names(trg, absent, src), absent) if absent.any() else (trg, absent)
+
+
+def replace_names(names: Text, chosen: Array, others: Text) -> Text:
+    """The names, those of the chosen rows replaced by the others."""
+    both = concat_texts([names, others])
+    names, others = both.take(slice(None, names.rows)), both.take(slice(names.rows, None))
+    columns = (np.where(chosen, other, name) for name, other in zip(names[1:], others[1:], strict=True))
+    return Text(names.data, *columns)
+
+
+def _time_column(column: pa.Array, layout: StreamLayout, verdict: Array) -> Array:
+    if pa.types.is_integer(column.type):
+        ts = _integers(column, MAX_TIME + 1)
+    elif is_string(column.type):
+        ts, is_time = times_of_text(column, layout.time_unit)
+        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        _mark(verdict, ~is_time & ~is_null, BAD_TIME)
+    else:
+        ts, beyond = times_of_timestamps(column, layout.time_unit)
+        ts = np.where(beyond, MAX_TIME + 1, ts) if beyond.any() else ts
     _mark(verdict, ts < 0, NEGATIVE)
     _mark(verdict, ts > MAX_TIME, OUT_OF_RANGE)
     return ts
 
 
-def _row_text(columns: dict[str, pa.Array], row: int) -> str:
-    """The row as JSON."""
+def _row_text(columns: Mapping[str, pa.Array], layout: StreamLayout, row: int) -> str:
+    """The row as JSON, under the names of its columns."""
 
     def plain(scalar: pa.Scalar) -> Any:
         try:
@@ -209,28 +281,122 @@ def _row_text(columns: dict[str, pa.Array], row: int) -> str:
             return shown(scalar.as_buffer().to_pybytes())
 
     return json.dumps(
-        {name: plain(column[row]) for name, column in columns.items()}, ensure_ascii=False, default=str
+        {layout.column(name): plain(column[row]) for name, column in columns.items()},
+        ensure_ascii=False,
+        default=str,
     )
 
 
-def from_tuples(rows: Iterable[Any], *, stream: str = "", batch_rows: int = 65536) -> Iterator[Chunk]:
-    """The edges of (src, label, trg, ts[, op]) tuples, in chunks; a reject's text is the tuple as Python shows it."""
+# ---------------------------------------------------------------------------------------------------------
+# Python objects
+
+
+def from_tuples(
+    rows: Iterable[Any],
+    *,
+    stream: str = "",
+    batch_rows: int = 65536,
+    layout: StreamLayout | None = None,
+) -> Iterator[Chunk]:
+    """The edges of rows in chunks; a reject's text is the row as Python shows it.
+
+    A row is a tuple (src, label, trg, ts[, op]), without the label in a stream whose rows all have one, or a mapping
+    from the names of columns. Tuples have no properties.
+    """
+    layout = layout or StreamLayout(stream)
     source = enumerate(rows, start=1)
-    while True:
-        block = list(islice(source, batch_rows))
-        if not block:
-            return
-        accepted: list[Sequence[Any]] = []
-        numbers = []
-        rejects = []
-        for number, row in block:
-            reason = judge_row(row)
-            if reason is None:
-                accepted.append(row)
-                numbers.append(number)
-            else:
-                rejects.append(Reject(stream, reason, repr(row), line=number))
-        yield edges_of(accepted)._replace(origin=Origin("", 0, np.array(numbers, np.int64))), rejects
+    while block := list(islice(source, batch_rows)):
+        yield _from_rows(block, layout)
+
+
+def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
+    accepted: list[Sequence[Any]] = []
+    numbers = []
+    vertices = []
+    given: list[Any] = []
+    rejects = []
+    judge_as_is = layout.label is None
+    for number, row in block:
+        reason = judge_row(row) if judge_as_is else Reason.UNPARSABLE
+        edge, is_vertex = row, False
+        if reason is not None:
+            # Not the usual tuple: perhaps a mapping, or a row that the layout allows.
+            edge, is_vertex = _complete(row, layout)
+            reason = judge_row(edge)
+        if reason is None:
+            accepted.append(edge)
+            numbers.append(number)
+            vertices.append(is_vertex)
+            given.append(row)
+        else:
+            rejects.append(Reject(layout.stream, reason, repr(row), line=number))
+    edges = edges_of(accepted)._replace(origin=Origin("", 0, np.array(numbers, np.int64)))
+    if layout.schema.vertices:
+        edges = edges._replace(vertex=np.array(vertices, np.bool_))
+    if not layout.types:
+        return edges, rejects
+    verdict = np.zeros(edges.rows, np.int16)
+    properties = {}
+    for position, (name, kind) in enumerate(layout.types.items()):
+        column = layout.column(name)
+        values = [
+            None if type(row) is tuple or not isinstance(row, Mapping) else row.get(column) for row in given
+        ]
+        properties[name], bad = from_python(values, kind, layout.time_unit)
+        if bad is not None:
+            _mark(verdict, bad, BAD_VALUE + position)
+    edges = edges._replace(properties=properties)
+    if not verdict.any():
+        return edges, rejects
+    rejects += [
+        Reject(layout.stream, reject_reason(layout, int(verdict[row])), repr(given[row]), line=numbers[row])
+        for row in np.flatnonzero(verdict)
+    ]
+    rejects.sort(key=lambda reject: reject.line)
+    return edges.take(verdict == FINE), rejects
+
+
+def _complete(row: Any, layout: StreamLayout) -> tuple[Any, bool]:
+    """The row as a tuple (src, label, trg, ts[, op]), and whether it is a vertex."""
+    if isinstance(row, Mapping):
+        return complete_row(edge_fields(row, layout, _plain), layout)
+    if isinstance(row, tuple | list):
+        if layout.label is not None:
+            row = (*row[:1], layout.label, *row[1:])
+        if 1 <= len(row) <= 5:
+            return complete_row(row, layout)
+    return None, False
+
+
+def _plain(value: Any) -> Any:
+    return None if is_nan(value) else value
+
+
+def edge_fields(row: Mapping[str, Any], layout: StreamLayout, plain: Callable[[Any], Any]) -> list[Any]:
+    """The fields src, label, trg, ts and perhaps op of a mapping."""
+    edge = [plain(row.get(layout.column(name))) for name in EDGE_FIELDS[:4]]
+    operation = layout.column("op")
+    return [*edge, row[operation]] if operation in row else edge
+
+
+def complete_row(row: Sequence[Any], layout: StreamLayout) -> tuple[tuple[Any, ...], bool]:
+    """The row (src, label, trg, ts[, op]) as `judge_row` accepts it, with what the layout says of a field that it
+    lacks, and whether it is a vertex."""
+    src, label, trg, ts, *op = row if len(row) > 3 else (*row, None, None, None)[:4]
+    label = label if layout.label is None else layout.label
+    is_vertex = layout.schema.vertices and _is_missing(trg)
+    if is_vertex:
+        trg = src
+    if layout.schema.table and _is_missing(ts):
+        ts = 0
+    elif ts is not None and not _is_integer(ts):
+        with suppress(ValueError, TypeError, OverflowError):  # `judge_row` gives the reason
+            ts = python_time(ts, layout.time_unit)
+    return (src, label, trg, ts, *op), is_vertex
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value)
 
 
 def edges_of(rows: Sequence[Sequence[Any]]) -> Edges:
@@ -261,7 +427,7 @@ def judge_row(row: Any) -> str | None:
         if isinstance(name, str) and not name.isascii() and not _is_encodable(name):
             return Reason.NOT_UTF8
     if not _is_integer(ts):
-        return Reason.NOT_INTEGER
+        return Reason.BAD_TIME
     if ts < 0:
         return Reason.NEGATIVE
     if ts > MAX_TIME:

@@ -6,14 +6,16 @@ Both runners keep a `Tally`, and both end with the same `summary` of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from meander.dataflow.edges import Reason, Reject
+from meander.dataflow.edges import Edges, Reason, Reject
 from meander.dataflow.ingest import SUSPICIOUS_WINDOWS, Jump
+from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.registry import ENDINGS, file_format
 from meander.dataflow.state import format_bytes
+from meander.dataflow.tabular import Chunk
 from meander.errors import InputError
 from meander.syntax.durations import about_duration
 
@@ -24,12 +26,13 @@ WIDEST_TEXT = 120
 FARTHEST_START = 1 << 30
 """For a message, lines are not counted up to a byte further into a file than this."""
 
-TIMES = "times are integers, zero or more, in the unit that --time-unit names"
+TIMES = "times are integers, zero or more, in the unit that --time-unit names, or text of ISO 8601"
+VALUES = "a value has the type that the query declares or compares it with; without a value, leave it empty or null"
 HINTS = {
     Reason.TOO_LATE: "--lateness DUR accepts edges that arrive up to DUR after a newer one; if the newer one's time "
     "is wrong, --max-jump DUR rejects that one instead",
     Reason.JUMPS_AHEAD: "a longer --max-jump accepts it; --time-unit is s, ms or us",
-    Reason.NOT_INTEGER: TIMES,
+    Reason.BAD_TIME: TIMES,
     Reason.NEGATIVE: TIMES,
     Reason.OUT_OF_RANGE: TIMES,
     Reason.BAD_OP: "op is + or -",
@@ -47,6 +50,8 @@ class Tally:
     answers: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     examples: dict[str, Reject] = field(default_factory=dict)
+    values: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By stream and property that the run reads: the edges that had a value of it."""
 
     @property
     def late(self) -> int:
@@ -65,6 +70,31 @@ class Tally:
     @property
     def used(self) -> int:
         return self.rows - sum(self.reasons.values())
+
+    @property
+    def properties_unseen(self) -> list[str]:
+        """A sentence about each property that no edge has had."""
+        return [
+            f"no edge of the stream {stream} had a value of {name}, which the query reads"
+            for (stream, name), count in self.values.items()
+            if not count
+        ]
+
+    def read_properties(self, layouts: Mapping[str, StreamLayout]) -> None:
+        """The run reads these properties: none has had a value yet."""
+        for stream, layout in layouts.items():
+            for name in layout.types:
+                self.values.setdefault((stream, name), 0)
+
+    def add_values(self, stream: str, edges: Edges) -> None:
+        for name, count in value_counts(edges).items():
+            self.values[stream, name] = self.values.get((stream, name), 0) + count
+
+    def counting(self, stream: str, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The same chunks; the values of their properties are counted."""
+        for chunk in chunks:
+            self.add_values(stream, chunk[0])
+            yield chunk
 
     def add_rejects(self, rejects: Sequence[Reject]) -> None:
         for reason, count in Counter(reject.reason for reject in rejects).items():
@@ -126,12 +156,20 @@ def counted(number: int, noun: str) -> str:
 
 def hint_for(reject: Reject) -> str:
     """How to avoid rejects such as this one."""
+    if reject.reason.startswith(Reason.bad_value("")):
+        return VALUES
     if reject.reason not in (Reason.MISSING, Reason.UNPARSABLE):
         return HINTS.get(reject.reason, "")
     path = Path(reject.path)
     if path.name.endswith(ENDINGS):
         return file_format(path).row_hint
     return "an edge has src, label, trg, ts and perhaps op"
+
+
+def value_counts(edges: Edges) -> dict[str, int]:
+    """By property the number of edges that have a value of it."""
+    columns = edges.properties or {}
+    return {name: len(column) - column.null_count for name, column in columns.items()}
 
 
 def position_of(reject: Reject) -> str:

@@ -1,8 +1,10 @@
-"""Vertices: names outside, dense 32-bit numbers inside.
+"""Vertices and values: names outside, dense 32-bit numbers inside.
 
 Everything behind the readers works on numbers, so that a column of vertices is four bytes a row and an array
 indexed by vertex is possible. Numbers are given out from the least on, and those that a sweep frees are used
 again: `capacity` follows the number of vertices alive at a time, not the length of the stream.
+
+The values of properties that a query binds are numbered alike, so that a value is a key column like any other.
 """
 
 from __future__ import annotations
@@ -10,14 +12,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from meander.dataflow.edges import Text, as_text, frozen
+from meander.dataflow.edges import Text, as_text, frozen, integer_text
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Store
+from meander.dataflow.value_names import BOOL_NAMES, float_of, float_text, numbers_of, text_of
 from meander.kernels.interning import (
     COUNT,
     FREE,
     FRESH,
+    HEAD,
     USED,
     Names,
     intern_names,
@@ -28,6 +33,7 @@ from meander.kernels.interning import (
 )
 from meander.kernels.spans import wrapping
 from meander.kernels.status import DONE, FULL_TABLE
+from meander.syntax.values import ValueType
 
 Array = np.ndarray[Any, Any]
 
@@ -72,8 +78,18 @@ class Vertices:
         """The numbers of the names, written to `numbers` if that is given; new names get new numbers."""
         if numbers is None:
             numbers = np.empty(text.rows, np.int32)
-        hashes = np.empty(text.rows, np.uint64)
-        cursor = np.zeros(2, np.int64)
+        rows = text.rows
+        hashes = np.empty(rows, np.uint64)
+        with wrapping():
+            reached = intern_names(*text, hashes, self.names, numbers, 0)
+        # Most batches have room for their names: what follows would take as long as the names of a small one.
+        if reached < rows:
+            self._intern_rest(text, hashes, numbers, reached)
+        return numbers
+
+    def _intern_rest(self, text: Text, hashes: Array, numbers: Array, reached: int) -> None:
+        """Go on at row `reached`, for which there was no room."""
+        cursor = np.array([reached, 0], np.int64)
 
         def attempt() -> int:
             cursor[0] = intern_names(*text, hashes, self.names, numbers, cursor[0])
@@ -85,7 +101,6 @@ class Vertices:
 
         with wrapping():
             run_to_end(self.store, cursor, attempt, {FULL_TABLE: make_room})
-        return numbers
 
     def pin(self, value: str | int) -> int:
         """The number of a constant of the query; it is never freed."""
@@ -100,6 +115,38 @@ class Vertices:
         kind = np.empty(numbers.size, np.int8)
         locate_names(self.names, np.ascontiguousarray(numbers), start, end, kind)
         return Text(self.arena, start, end, kind)
+
+    def intern_column(self, column: pa.Array, kind: ValueType | None) -> Array:
+        """The numbers of a column of values without nulls; INT is converted if the `kind` is FLOAT."""
+        if pa.types.is_dictionary(column.type):
+            code = column.indices.to_numpy(zero_copy_only=False)
+            # The dictionary may have far more strings than the rows.
+            used, code = np.unique(code, return_inverse=True)
+            return self.intern(text_of(column.dictionary.take(pa.array(used))))[code]
+        if pa.types.is_boolean(column.type):
+            return self.intern(BOOL_NAMES)[numbers_of(column).astype(np.intp)]
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            return self.intern(text_of(column))
+        if kind is ValueType.FLOAT or pa.types.is_floating(column.type):
+            return self.intern(float_text(float_of(column)))
+        return self.intern(integer_text(numbers_of(column)))
+
+    def intern_times(self, ts: Array) -> Array:
+        """The numbers of times in order, each time interned once."""
+        first = np.flatnonzero(np.diff(ts, prepend=ts[:1] - 1))
+        numbers = self.intern(integer_text(ts[first]))
+        return np.repeat(numbers, np.diff(first, append=ts.size))
+
+    def values(self, numbers: Array, kind: ValueType) -> Array | Text:
+        """The values of the numbers: int64 for INT and TIME, float64, bool, or names."""
+        if kind in (ValueType.STRING, ValueType.VERTEX):
+            return self.text(numbers)
+        bits: Array = self.names.span[numbers, HEAD]
+        if kind is ValueType.FLOAT:
+            bits = bits.view(np.float64)
+        elif kind is ValueType.BOOL:
+            bits = bits != 0
+        return bits
 
     def sweep(self, live: Array) -> None:
         """Free all numbers but the pinned and the `live` (bool, one for each number below `capacity`)."""

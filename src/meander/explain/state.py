@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from meander.algebra.nodes import Condition
+from meander.algebra.nodes import ANY_LABEL
 from meander.algebra.printing import conditions
 from meander.explain.sections import counted
 from meander.physical.plan import FilterOp, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp, UnionOp
 from meander.physical.printing import title
 from meander.syntax.durations import format_duration
-from meander.syntax.printing import term_text
+from meander.syntax.printing import and_list, name_text, term_text
 from meander.syntax.query import Constant
 
 
@@ -25,15 +25,35 @@ def state_held(plan: PhysicalPlan, unit: str = "s") -> list[str]:
 def _edges(plan: PhysicalPlan, unit: str) -> Iterator[str]:
     """A scan stores its edges if another operator looks them up."""
     windows: dict[tuple[str, int, int], set[str]] = {}
+    tables: dict[str, set[str]] = {}
     for number in plan.indexed:
         operator = plan.operators[number]
         if isinstance(operator, ScanOp):
             scanned = (operator.source.name, operator.window, operator.slide)
-            windows.setdefault(scanned, set()).add(operator.label + _where(operator.condition))
+            stored = tables.setdefault(operator.source.name, set()) if operator.table else None
+            (windows.setdefault(scanned, set()) if stored is None else stored).add(
+                (operator.label or ANY_LABEL) + _where(operator)
+            )
     for (stream, window, slide), labels in sorted(windows.items()):
         longest, shortest = format_duration(window, unit), format_duration(max(0, window - slide), unit)
         span = longest if slide == 1 else f"{shortest} to {longest}"
         yield f"edges of {stream} ({', '.join(sorted(labels))}), each for {span}, until it leaves the window"
+    for stream, labels in sorted(tables.items()):
+        yield f"rows of {stream} ({', '.join(sorted(labels))}), each until a later one replaces it"
+    yield from _properties(plan)
+
+
+def _properties(plan: PhysicalPlan) -> Iterator[str]:
+    """What values cost: columns of stored edges, and what deletions are matched by."""
+    scans = [operator for operator in plan.operators if isinstance(operator, ScanOp)]
+    columns = {value.name for scan in scans for value in scan.values}
+    if columns:
+        number = counted(len(columns), "value")
+        yield f"{number} ({', '.join(sorted(columns))}), 4 bytes per edge and value, each distinct value once"
+    for stream in dict.fromkeys(scan.source.name for scan in scans):
+        named = {value.name for scan in scans if scan.source.name == stream for value in scan.named}
+        if named and not any(scan.table for scan in scans if scan.source.name == stream):
+            yield f"for deletions from {stream}, its edges by {and_list(sorted(named))} once it has any"
 
 
 def _operators(plan: PhysicalPlan) -> Iterator[str]:
@@ -60,5 +80,7 @@ def _reached(path: PathOp, expression: str) -> str:
     return f"for {roots}, the vertices that it reaches by {expression} ({states})"
 
 
-def _where(condition: Condition) -> str:
-    return f" where {' and '.join(conditions(condition))}" if condition != Condition() else ""
+def _where(scan: ScanOp) -> str:
+    terms = conditions(scan.predicate)
+    read = f" with {and_list(name_text(value.name) for value in scan.values)}" if scan.values else ""
+    return read + (f" where {' and '.join(terms)}" if terms else "")

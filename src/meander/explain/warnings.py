@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from meander.errors import Span, mark
 from meander.syntax.durations import format_duration, parse_duration
-from meander.syntax.printing import and_list, atom_text, name_text
+from meander.syntax.printing import and_list, atom_text, name_text, predicate_text
 from meander.syntax.query import Atom, RegularQuery, Rule, Variable, labels_of
+from meander.syntax.values import conjuncts, refs
 
 WILDCARDS = ("_", "*")
 UNBOUNDED_WINDOW = "3650d"
@@ -39,7 +40,7 @@ def endless_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A window so long that it bounds nothing."""
     longest = parse_duration(UNBOUNDED_WINDOW, unit)
     for stream in query.streams:
-        if stream.window >= longest:
+        if stream.window >= longest and not stream.is_table:
             yield QueryWarning(
                 f"the window of {stream.name} is {format_duration(stream.window, unit)}: almost no edge will "
                 "expire, and the state grows with the stream",
@@ -100,6 +101,29 @@ def unread_rule(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
             )
 
 
+def vertex_label_in_path(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
+    """A label of vertices that an expression reads as one of edges, too."""
+    labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
+    vertices = {(label.stream, label.name) for label in labels if label.vertex}
+    for label in labels:
+        if not label.vertex and (label.stream, label.name) in vertices:
+            yield QueryWarning(
+                f"{label.name} is a label of vertices elsewhere in the query: here it is read as one of edges, and a "
+                "vertex tuple is no edge",
+                label.span,
+            )
+
+
+def constant_comparison(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
+    """A comparison that names no value: it is always true, or never."""
+    for rule in query.rules:
+        for term in conjuncts(rule.predicate):
+            if not any(refs(term)):
+                yield QueryWarning(
+                    f"{predicate_text(term)} compares no value of an edge: it is the same for all", rule.span
+                )
+
+
 def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A label that is written as if it stood for all labels."""
     labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
@@ -120,6 +144,8 @@ WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[QueryWarning]], ...] = (
     unused_stream,
     unread_rule,
     label_like_a_wildcard,
+    vertex_label_in_path,
+    constant_comparison,
 )
 
 
@@ -129,6 +155,7 @@ def _connected(rule: Rule) -> list[list[Atom]]:
     groups: list[tuple[set[str], list[Atom]]] = []
     for atom in rule.body:
         names = {term.name for term in (atom.src, atom.trg) if isinstance(term, Variable)}
+        names |= {variable.name for _, variable in atom.values}
         if not names:
             continue
         atoms = [atom]

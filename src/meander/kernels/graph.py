@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from meander.kernels.batch import SRC, TRG, Batch
 from meander.kernels.hashing import find_triple, free_slot, mix
-from meander.kernels.jit import Array, inner_kernel, kernel
+from meander.kernels.jit import Array, kernel
 from meander.kernels.status import DONE, EMITTED, FULL_GRAPH, FULL_OUTPUT, NEXT_ROW
 
 FIRST_VALUE = 2  # the column of `Batch.key` where values begin
@@ -108,14 +108,6 @@ def hash_row(src: int, trg: int, relation: int, width: int, columns: Array, firs
     return h
 
 
-@inner_kernel
-def find_tuple(graph: Graph, values: Values | None, relation: int, batch: Batch, i: int) -> int:
-    """The row of a batch's tuple, or -1."""
-    if values is None:
-        return find_row(graph, relation, batch.key[i, SRC], batch.key[i, TRG])
-    return find_wide_row(graph, values, relation, batch.key[i])
-
-
 @kernel
 def expiry_at(graph: Graph, row: int, time: int) -> int:
     """The row's expiry once all changes of instants up to `time` are made."""
@@ -138,11 +130,16 @@ def expiry_before(graph: Graph, row: int, time: int) -> int:
     return graph.undo_exp[undo]
 
 
-@inner_kernel
+@kernel
 def link_row(graph: Graph, values: Values | None, row: int) -> None:
     """Put a row, whose columns are set, into the pair index and the lists."""
     relation, src, trg = graph.relation[row], graph.src[row], graph.trg[row]
-    graph.pair[slot_of_row(graph, values, row)] = row
+    if values is None:
+        slot = free_slot(graph.pair, src, trg, relation)
+    else:
+        slot = free_wide_slot(graph, values, row)
+        link_values(values, relation, row)
+    graph.pair[slot] = row
     relations = graph.linked_out.size
     if graph.linked_out[relation]:
         bucket = src * relations + relation
@@ -154,27 +151,23 @@ def link_row(graph: Graph, values: Values | None, row: int) -> None:
         graph.next_in[row] = graph.first_in[bucket]
         graph.first_in[bucket] = row
         graph.degree_in[bucket] += 1
-    link_values(values, relation, row)
 
 
-@inner_kernel
-def slot_of_row(graph: Graph, values: Values | None, row: int) -> int:
+@kernel
+def free_wide_slot(graph: Graph, values: Values, row: int) -> int:
     """The free slot for a row that is not in the pair index."""
-    relation, src, trg = graph.relation[row], graph.src[row], graph.trg[row]
-    if values is None:
-        return free_slot(graph.pair, src, trg, relation)
+    relation = graph.relation[row]
+    hashed = hash_row(graph.src[row], graph.trg[row], relation, values.width[relation], values.value[row], 0)
     mask = graph.pair.size - 1
-    slot = hash_row(src, trg, relation, values.width[relation], values.value[row], 0) & mask
+    slot = hashed & mask
     while graph.pair[slot] >= 0:
         slot = (slot + 1) & mask
     return slot
 
 
-@inner_kernel
-def link_values(values: Values | None, relation: int, row: int) -> None:
+@kernel
+def link_values(values: Values, relation: int, row: int) -> None:
     """Put a row into the lists by value."""
-    if values is None:
-        return
     for column in range(values.width[relation]):
         number = values.lists[relation, column]
         if number >= 0:
@@ -182,33 +175,6 @@ def link_values(values: Values | None, relation: int, row: int) -> None:
             values.next[row, column] = values.first[bucket]
             values.first[bucket] = row
             values.degree[bucket] += 1
-
-
-@inner_kernel
-def copy_values(values: Values | None, row: int, to: int) -> None:
-    """Move the value columns of a row."""
-    if values is None:
-        return
-    for column in range(values.value.shape[1]):
-        values.value[to, column] = values.value[row, column]
-
-
-@inner_kernel
-def load_values(values: Values | None, relation: int, row: int, batch: Batch, i: int) -> None:
-    """Set the value columns of a row to those of a batch's tuple."""
-    if values is None:
-        return
-    for column in range(values.width[relation]):
-        values.value[row, column] = batch.key[i, FIRST_VALUE + column]
-
-
-@inner_kernel
-def emit_values(values: Values | None, relation: int, row: int, out: Batch, at: int) -> None:
-    """Write the value columns of a row to an output row."""
-    if values is None:
-        return
-    for column in range(values.width[relation]):
-        out.key[at, FIRST_VALUE + column] = values.value[row, column]
 
 
 @kernel
@@ -262,7 +228,10 @@ def update_relation(
         first_undo = graph.counts[UNDONE]
         for i in range(position, end):
             src, trg, exp = batch.key[i, SRC], batch.key[i, TRG], batch.exp[i]
-            row = find_tuple(graph, values, relation, batch, i)
+            if values is None:
+                row = find_row(graph, relation, src, trg)
+            else:
+                row = find_wide_row(graph, values, relation, batch.key[i])
             if batch.op[i] > 0:
                 if exp <= time:
                     continue
@@ -275,7 +244,9 @@ def update_relation(
                     graph.exp[row] = 0
                     graph.stamp[row] = UNCHANGED
                     graph.older[row] = -1
-                    load_values(values, relation, row, batch, i)
+                    if values is not None:
+                        for column in range(values.width[relation]):
+                            values.value[row, column] = batch.key[i, FIRST_VALUE + column]
                     link_row(graph, values, row)
                 if exp > graph.exp[row]:
                     change_expiry(graph, row, time, exp)
@@ -289,7 +260,9 @@ def update_relation(
                 at = cursor[EMITTED]
                 out.key[at, SRC] = graph.src[row]
                 out.key[at, TRG] = graph.trg[row]
-                emit_values(values, relation, row, out, at)
+                if values is not None:
+                    for column in range(values.width[relation]):
+                        out.key[at, FIRST_VALUE + column] = values.value[graph.undo_row[undo], column]
                 out.ts[at] = time
                 out.exp[at] = after
                 out.op[at] = 1 if after > before else -1
@@ -314,7 +287,9 @@ def pack_rows(graph: Graph, values: Values | None, horizon: int) -> None:
             graph.exp[kept] = graph.exp[row]
             graph.stamp[kept] = UNCHANGED
             graph.older[kept] = -1
-            copy_values(values, row, kept)
+            if values is not None:
+                for column in range(values.value.shape[1]):
+                    values.value[kept, column] = values.value[row, column]
             kept += 1
     graph.counts[ROWS] = kept
     relink_rows(graph, values)
@@ -328,17 +303,11 @@ def relink_rows(graph: Graph, values: Values | None) -> None:
     graph.first_in[:] = -1
     graph.degree_out[:] = 0
     graph.degree_in[:] = 0
-    clear_value_lists(values)
+    if values is not None:
+        values.first[:] = -1
+        values.degree[:] = 0
     for row in range(graph.counts[ROWS]):
         link_row(graph, values, row)
-
-
-@inner_kernel
-def clear_value_lists(values: Values | None) -> None:
-    if values is None:
-        return
-    values.first[:] = -1
-    values.degree[:] = 0
 
 
 @kernel
@@ -348,15 +317,9 @@ def mark_vertices(graph: Graph, values: Values | None, horizon: int, live: Array
         if graph.exp[row] > horizon:
             live[graph.src[row]] = True
             live[graph.trg[row]] = True
-            mark_values(values, graph.relation[row], row, live)
-
-
-@inner_kernel
-def mark_values(values: Values | None, relation: int, row: int, live: Array) -> None:
-    if values is None:
-        return
-    for column in range(values.width[relation]):
-        live[values.value[row, column]] = True
+            if values is not None:
+                for column in range(values.width[graph.relation[row]]):
+                    live[values.value[row, column]] = True
 
 
 @kernel

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from meander.kernels.batch import SRC, TRG, Batch
 from meander.kernels.interning import KIND, LENGTH, START, Names
 from meander.kernels.jit import Array, inner_kernel, kernel, unsigned
+from meander.kernels.status import FOREVER
 
 
 class NamedRows(NamedTuple):
@@ -65,7 +66,7 @@ def merge_rows(first: Batch, second: Batch, out: Batch) -> None:
 
 @kernel
 def name_rows(batch: Batch, names: Names, none: int, out: NamedRows) -> None:
-    """Write pairs with names; a record that ends an answer has `none` for an expiry."""
+    """Write pairs with names; `none` is the expiry of a record that ends an answer, and of one that never ends."""
     span = names.span
     for i in range(batch.ts.size):
         row = unsigned(i)
@@ -79,5 +80,6 @@ def name_rows(batch: Batch, names: Names, none: int, out: NamedRows) -> None:
     for i in range(batch.ts.size):
         row = unsigned(i)
         out.ts[row] = batch.ts[row]
-        out.exp[row] = none if batch.op[row] < 0 else batch.exp[row]
+        # Without `or` the loop has no branch, and is vectorized.
+        out.exp[row] = none if (batch.op[row] < 0) | (batch.exp[row] >= FOREVER) else batch.exp[row]
         out.op[row] = batch.op[row]

@@ -13,7 +13,7 @@ from meander.kernels.forest import EMPTY, STATES, Automaton
 from meander.kernels.graph import Graph, expiry_at
 from meander.kernels.interning import HEAD
 from meander.kernels.jit import Array, inner_kernel, kernel
-from meander.kernels.proofs import NO_PATH, NO_ROOM, PathRows, Records, Search, write_path
+from meander.kernels.proofs import NO_ROOM, UNPROVED, PathRows, Records, Search, write_path
 from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, NEXT_ROW
 
 TIME = 0  # the value column that has the number of an edge's own time
@@ -89,7 +89,7 @@ def find_ordered_path(
                         tail += 1
                 row = graph.next_in[row] if inverse else graph.next_out[row]
         head += 1
-    return NO_PATH
+    return UNPROVED
 
 
 @kernel

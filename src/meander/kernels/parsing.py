@@ -14,18 +14,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, kernel, unsigned
+from meander.kernels.parsing_times import read_iso_time
 
 SRC, LABEL, TRG, TIME, OP, LINE = range(6)
 """Rows of `start`, `end` and `kind`: the fields in the order of a .tsv file, and the whole line."""
 
-SPANS = 6
-ABSENT = -1
-"""The start of an operation that is not given; the span row of a column that is not used."""
+VALUES = 6
+"""The row of the first property; those of the others follow."""
 
-FINE, MISSING, NOT_INTEGER, NEGATIVE, OUT_OF_RANGE, BAD_OP, BAD_VERTEX, BAD_LABEL, NOT_UTF8 = range(9)
-UNPARSABLE, UNDECIDED = 9, 10
-"""Verdicts on a row; the caller has to judge a row that is undecided."""
+ABSENT = -1
+"""The start of a field that is not given; the span row of a column that is not used."""
+
+FINE, MISSING, BAD_TIME, NEGATIVE, OUT_OF_RANGE, BAD_OP, BAD_VERTEX, BAD_LABEL, NOT_UTF8 = range(9)
+UNPARSABLE, UNDECIDED, BAD_VALUE = 9, 10, 11
+"""Verdicts on a row. The caller has to judge a row that is undecided. `BAD_VALUE` is of the first property, the
+verdicts of the others follow."""
 
 MAX_TIME = 2**61 - 1
 TENTH = MAX_TIME // 10
@@ -42,16 +46,19 @@ class Rows(NamedTuple):
     ts: Array
     op: Array
     verdict: Array
+    vertex: Array
 
 
-def make_rows(room: int) -> Rows:
+def make_rows(room: int, properties: int = 0) -> Rows:
+    spans = VALUES + properties
     return Rows(
-        start=np.empty((SPANS, room), np.int64),
-        end=np.empty((SPANS, room), np.int64),
-        kind=np.zeros((SPANS, room), np.int8),
+        start=np.empty((spans, room), np.int64),
+        end=np.empty((spans, room), np.int64),
+        kind=np.zeros((spans, room), np.int8),
         ts=np.empty(room, np.int64),
         op=np.ones(room, np.int8),
-        verdict=np.zeros(room, np.int8),
+        verdict=np.zeros(room, np.int16),
+        vertex=np.zeros(room, np.bool_),
     )
 
 
@@ -98,13 +105,13 @@ def parse_time(data: Array, start: int, end: int) -> tuple[Any, int]:
     if negative:
         at += 1
     if at == end:
-        return 0, MISSING if not negative else NOT_INTEGER
+        return 0, MISSING if not negative else BAD_TIME
     value = np.int64(0)
     large = False
     while at < end:
         digit = np.int64(data[at]) - ZERO
         if digit < 0 or digit > 9:
-            return 0, NOT_INTEGER
+            return 0, BAD_TIME
         if value >= TENTH and (value > TENTH or digit > MAX_TIME - 10 * TENTH):
             large = True
         else:
@@ -118,10 +125,11 @@ def parse_time(data: Array, start: int, end: int) -> tuple[Any, int]:
 
 
 @kernel
-def judge_rows(data: Array, count: int, beyond_ascii: bool, rows: Rows) -> None:
+def judge_rows(data: Array, count: int, beyond_ascii: bool, optional: int, digits: int, rows: Rows) -> None:
     """Read time and operation of the rows that could be split, and give the verdict on each.
 
-    A row whose operation is `ABSENT` is an insertion.
+    `optional` has a bit for each field that may be empty: a row without target is a vertex, one without time is of
+    time 0. A row whose operation is `ABSENT` is an insertion. Times of ISO 8601 are in units of 10**-digits seconds.
     """
     start = rows.start
     end = rows.end
@@ -130,8 +138,8 @@ def judge_rows(data: Array, count: int, beyond_ascii: bool, rows: Rows) -> None:
             continue
         if (
             start[SRC, row] == end[SRC, row]
-            or start[LABEL, row] == end[LABEL, row]
-            or start[TRG, row] == end[TRG, row]
+            or (start[LABEL, row] == end[LABEL, row] and not optional & (1 << LABEL))
+            or (start[TRG, row] == end[TRG, row] and not optional & (1 << TRG))
         ):
             rows.verdict[row] = MISSING
             continue
@@ -139,6 +147,12 @@ def judge_rows(data: Array, count: int, beyond_ascii: bool, rows: Rows) -> None:
             rows.verdict[row] = NOT_UTF8
             continue
         time, verdict = parse_time(data, start[TIME, row], end[TIME, row])
+        if verdict == BAD_TIME:
+            is_time, time = read_iso_time(data, start[TIME, row], end[TIME, row], digits)
+            if is_time:
+                verdict = FINE if time >= 0 else NEGATIVE
+        elif verdict == MISSING and optional & (1 << TIME):
+            verdict = FINE
         rows.ts[row] = time
         at = start[OP, row]
         if verdict == FINE and at >= 0:
@@ -146,6 +160,10 @@ def judge_rows(data: Array, count: int, beyond_ascii: bool, rows: Rows) -> None:
                 verdict = BAD_OP
             elif data[at] == MINUS:
                 rows.op[row] = -1
+        if verdict == FINE and start[TRG, row] == end[TRG, row]:
+            start[TRG, row] = start[SRC, row]
+            end[TRG, row] = end[SRC, row]
+            rows.vertex[row] = True
         rows.verdict[row] = verdict
 
 
@@ -203,6 +221,60 @@ def split_tsv(data: Array, at: int, size: int, final: bool, rows: Rows) -> tuple
 
 
 @kernel
+def split_columns(
+    data: Array, at: int, size: int, final: bool, least: int, span_rows: Array, rows: Rows
+) -> tuple[int, int]:
+    """Rows with tabs between their fields; `span_rows` has for each field its row of `start`, or `ABSENT`.
+
+    A row has `least` fields or more; those that it lacks are `ABSENT`. Returns the offset at which to continue, and
+    the number of rows.
+    """
+    row = 0
+    while at < size and row < rows.ts.size:
+        begin = at
+        rows.start[OP, row] = ABSENT
+        here = at
+        field = 0
+        while True:
+            while data[at] > RETURN:
+                at += 1
+            if data[at] == NEWLINE:
+                break
+            if data[at] == TAB:
+                if field < span_rows.size and span_rows[field] != ABSENT:
+                    rows.start[span_rows[field], row] = here
+                    rows.end[span_rows[field], row] = at
+                field += 1
+                here = at + 1
+            at += 1
+        if at >= size and not final:
+            return begin, row
+        stop = end_of_row(data, begin, at)
+        at += 1
+        if stop == begin:
+            continue
+        rows.start[LINE, row] = begin
+        rows.end[LINE, row] = stop
+        if field < span_rows.size and span_rows[field] != ABSENT:
+            rows.start[span_rows[field], row] = here
+            rows.end[span_rows[field], row] = stop
+        field += 1
+        if field < least:
+            rows.verdict[row] = MISSING
+        elif field > span_rows.size:
+            rows.verdict[row] = UNPARSABLE
+        else:
+            rows.verdict[row] = FINE
+            while field < span_rows.size:
+                if span_rows[field] != ABSENT:
+                    rows.start[span_rows[field], row] = ABSENT
+                    rows.end[span_rows[field], row] = ABSENT
+                field += 1
+        row += 1
+    return min(at, size), row
+
+
+@kernel
 def read_quoted(data: Array, at: int, stop: int, tail: int) -> tuple[int, int, int]:
     """The end of a quoted field whose text begins at `at`, and how many quotes in it are doubled.
 
@@ -236,12 +308,13 @@ def split_csv(
     """Rows of comma-separated fields; `span_rows` has for each field its row of `start`, or `ABSENT`.
 
     Returns the offset at which to continue, the number of rows, and the end of the tail. A field in quotes may hold
-    commas and doubled quotes, not newlines.
+    commas and doubled quotes, not newlines. Most bytes are of columns that nobody reads: the two loops that pass them
+    are of one comparison each.
     """
     row = 0
     while at < size and row < rows.ts.size:
         begin = at
-        while data[at] != NEWLINE:
+        while data[unsigned(at)] != NEWLINE:
             at += 1
         if at >= size and not final:
             return begin, row, tail
@@ -267,7 +340,7 @@ def split_csv(
                 end = tail if doubled else close
                 here = close + 1
             else:
-                while here < stop and data[here] != COMMA:
+                while here < stop and data[unsigned(here)] != COMMA:
                     here += 1
                 end = here
             if field < span_rows.size and span_rows[field] != ABSENT:
@@ -317,3 +390,11 @@ def judge_names(data: Array, start: Array, end: Array, kind: Array, verdict: Arr
                 verdict[row] = MISSING
             elif not is_utf8(data, start[row], end[row]):
                 verdict[row] = NOT_UTF8
+
+
+@kernel
+def judge_text(data: Array, start: Array, end: Array, bad: int, verdict: Array) -> None:
+    """Give the verdict `bad` to rows whose text is not UTF-8."""
+    for row in range(start.size):
+        if verdict[row] == FINE and not is_utf8(data, start[row], end[row]):
+            verdict[row] = bad

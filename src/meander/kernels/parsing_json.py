@@ -1,18 +1,18 @@
-"""Lines of JSON to edges, for lines as programs write them: one flat object of strings and integers.
+"""Lines of JSON to edges, as programs write them: one flat object of strings, numbers, true, false and null.
 
-The kernel accepts a line only if nothing about it is unusual; any other line (escapes, nested values, fractions,
-missing or repeated fields, bad syntax) is left undecided, for a full JSON parser to judge. So the two can only
-differ in speed.
+The kernel accepts a line only if nothing about it is unusual; any other line (escapes, nested values, missing or
+repeated fields, bad syntax) is left undecided, for a full JSON parser to judge. So the two can only differ in speed.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from meander.kernels.jit import Array, inner_kernel, kernel
 from meander.kernels.parsing import (
+    ABSENT,
     FINE,
     LABEL,
     LINE,
@@ -33,19 +33,41 @@ from meander.kernels.parsing import (
     end_of_row,
     is_utf8,
 )
+from meander.kernels.parsing_times import read_iso_time
+from meander.kernels.parsing_values import (
+    DOT,
+    JSON_BOOL,
+    JSON_NUMBER,
+    JSON_STRING,
+    LOWER_E,
+    UPPER_E,
+)
 from meander.kernels.spans import store_word
 
 SPACE, TAB, COMMA, COLON, BACKSLASH, OPEN, CLOSE = 32, 9, 44, 58, 92, 123, 125
+LOWER_T = 116
 
-SRC_KEY, LABEL_KEY, TRG_KEY, TIME_KEY, OP_KEY = (
-    np.frombuffer(key, np.uint8) for key in (b"src", b"label", b"trg", b"ts", b"op")
-)
+TRUE, FALSE, NULL = (np.frombuffer(word, np.uint8) for word in (b"true", b"false", b"null"))
 
-REQUIRED = (1 << SRC) | (1 << LABEL) | (1 << TRG) | (1 << TIME)
-"""The fields without which an object is not an edge, as bits."""
+NULL_START = ABSENT - 1
+"""The start of a property that is null."""
 
 LARGEST = 2**63 - 1
 TENTH = LARGEST // 10
+
+
+class ObjectShape(NamedTuple):
+    """The keys that a reader looks for: spans of `keys`, for each its field of an edge and the row of its property
+    (`ABSENT` if it is none). `needed` has a bit for each field without which an object is not an edge; times as text
+    are in units of 10**-digits seconds."""
+
+    keys: Array
+    start: Array
+    end: Array
+    field: Array
+    value_row: Array
+    needed: int
+    digits: int
 
 
 @kernel
@@ -84,41 +106,76 @@ def read_integer(data: Array, at: int, stop: int) -> tuple[int, Any]:
     return at, -value if negative else value
 
 
-@inner_kernel
-def is_key(data: Array, start: int, end: int, key: Array) -> bool:
-    """Whether the span holds the bytes of a key."""
-    if end - start != key.size:
-        return False
-    same = 0
-    while same < key.size and data[start + same] == key[same]:
-        same += 1
-    return same == key.size
-
-
 @kernel
-def name_field(data: Array, start: int, end: int) -> int:
-    """The field that a key names, or -1 if it is not a field of an edge."""
-    if is_key(data, start, end, SRC_KEY):
-        return SRC
-    if is_key(data, start, end, TRG_KEY):
-        return TRG
-    if is_key(data, start, end, TIME_KEY):
-        return TIME
-    if is_key(data, start, end, OP_KEY):
-        return OP
-    if is_key(data, start, end, LABEL_KEY):
-        return LABEL
+def end_of_json_number(data: Array, at: int, stop: int) -> int:
+    """The end of a number of JSON that begins at `at`; -1 if there is none."""
+    if data[at] == MINUS:
+        at += 1
+    first = at
+    while at < stop and ZERO <= data[at] <= NINE:
+        at += 1
+    if at == first or (data[first] == ZERO and at > first + 1):
+        return -1
+    if at < stop and data[at] == DOT:
+        at += 1
+        first = at
+        while at < stop and ZERO <= data[at] <= NINE:
+            at += 1
+        if at == first:
+            return -1
+    if at < stop and (data[at] == LOWER_E or data[at] == UPPER_E):
+        at += 1
+        if at < stop and (data[at] == PLUS or data[at] == MINUS):
+            at += 1
+        first = at
+        while at < stop and ZERO <= data[at] <= NINE:
+            at += 1
+        if at == first:
+            return -1
+    return at
+
+
+@inner_kernel
+def find_key(data: Array, start: int, end: int, shape: ObjectShape) -> int:
+    """The number of the key that the span holds, or -1."""
+    for key in range(shape.start.size):
+        first = shape.start[key]
+        size = shape.end[key] - first
+        if size != end - start:
+            continue
+        same = 0
+        while same < size and data[start + same] == shape.keys[first + same]:
+            same += 1
+        if same == size:
+            return key
     return -1
 
 
 @kernel
-def read_object(data: Array, at: int, stop: int, tail: int, rows: Rows, row: int) -> int:
+def is_literal(data: Array, at: int, stop: int, word: Array) -> bool:
+    """Whether the text goes on with this word, in lower case."""
+    if at + word.size > stop:
+        return False
+    for i in range(word.size):  # noqa: SIM110 (kernels have no generators)
+        if data[at + i] != word[i]:
+            return False
+    return True
+
+
+@kernel
+def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, rows: Rows, row: int) -> int:
     """The fields of the object in `at` to `stop`; returns the end of the tail, or -1 if undecided.
 
-    The eight bytes of an integer vertex go to the tail.
+    The eight bytes of an integer vertex go to the tail; values of properties are spans of the text.
     """
-    fields = 0
+    seen = 0
+    given = 0
     rows.op[row] = 1
+    rows.ts[row] = 0
+    rows.vertex[row] = False
+    for key in range(shape.value_row.size):
+        if shape.value_row[key] != ABSENT:
+            rows.start[shape.value_row[key], row] = ABSENT
     at = skip_space(data, at, stop)
     if at >= stop or data[at] != OPEN:
         return -1
@@ -129,46 +186,81 @@ def read_object(data: Array, at: int, stop: int, tail: int, rows: Rows, row: int
         close = end_of_string(data, at + 1, stop)
         if close < 0:
             return -1
-        field = name_field(data, at + 1, close)
-        if field >= 0:
-            if fields & (1 << field):
+        key = find_key(data, at + 1, close, shape)
+        field = -1
+        value_row = ABSENT
+        if key >= 0:
+            field = shape.field[key]
+            value_row = shape.value_row[key]
+            if seen & (1 << key):
                 return -1
-            fields |= 1 << field
+            seen |= 1 << key
         at = skip_space(data, close + 1, stop)
         if at >= stop or data[at] != COLON:
             return -1
         at = skip_space(data, at + 1, stop)
         if at >= stop:
             return -1
+        begin = at
+        end = at
+        kind = JSON_NUMBER
         if data[at] == QUOTE:
-            close = end_of_string(data, at + 1, stop)
-            if close < 0 or field == TIME or (close == at + 1 and 0 <= field <= TRG):
+            kind = JSON_STRING
+            begin = at + 1
+            end = end_of_string(data, begin, stop)
+            if end < 0 or (end == begin and SRC <= field <= TRG):
                 return -1
             if field == OP:
-                if close != at + 2 or (data[at + 1] != PLUS and data[at + 1] != MINUS):
+                if end != begin + 1 or (data[begin] != PLUS and data[begin] != MINUS):
                     return -1
-                rows.op[row] = 1 if data[at + 1] == PLUS else -1
+                rows.op[row] = 1 if data[begin] == PLUS else -1
+            elif field == TIME:
+                is_time, time = read_iso_time(data, begin, end, shape.digits)
+                if not is_time or time < 0:
+                    return -1
+                rows.ts[row] = time
             elif field >= 0:
-                rows.start[field, row] = at + 1
-                rows.end[field, row] = close
+                rows.start[field, row] = begin
+                rows.end[field, row] = end
                 rows.kind[field, row] = 0
-            at = close + 1
+            at = end + 1
         elif data[at] == MINUS or ZERO <= data[at] <= NINE:
-            at, value = read_integer(data, at, stop)
-            if at < 0 or field in (LABEL, OP):
-                return -1
-            if field == TIME:
-                if value < 0 or value > MAX_TIME:
+            if field >= 0:
+                at, value = read_integer(data, at, stop)
+                if at < 0 or field in (LABEL, OP):
                     return -1
-                rows.ts[row] = value
-            elif field >= 0:
-                store_word(data, tail, value)
-                rows.start[field, row] = tail
-                tail += 8
-                rows.end[field, row] = tail
-                rows.kind[field, row] = 1
+                if field == TIME:
+                    if value < 0 or value > MAX_TIME:
+                        return -1
+                    rows.ts[row] = value
+                else:
+                    store_word(data, tail, value)
+                    rows.start[field, row] = tail
+                    tail += 8
+                    rows.end[field, row] = tail
+                    rows.kind[field, row] = 1
+            else:
+                at = end_of_json_number(data, at, stop)
+            if at < 0 or (at < stop and (data[at] == DOT or (data[at] | 32) == LOWER_E)):
+                return -1
+            end = at
+        elif is_literal(data, at, stop, NULL):
+            if field >= 0 and (field == OP or shape.needed & (1 << field)):
+                return -1
+            begin = NULL_START
+            at += NULL.size
+        elif field < 0 and (is_literal(data, at, stop, TRUE) or is_literal(data, at, stop, FALSE)):
+            kind = JSON_BOOL
+            at += TRUE.size if data[at] == LOWER_T else FALSE.size
+            end = at
         else:
             return -1
+        if field >= 0 and begin >= 0:
+            given |= 1 << field
+        if value_row != ABSENT:
+            rows.start[value_row, row] = begin
+            rows.end[value_row, row] = end
+            rows.kind[value_row, row] = kind
         at = skip_space(data, at, stop)
         if at >= stop:
             return -1
@@ -176,14 +268,26 @@ def read_object(data: Array, at: int, stop: int, tail: int, rows: Rows, row: int
             break
         if data[at] != COMMA:
             return -1
-    if fields & REQUIRED != REQUIRED or skip_space(data, at + 1, stop) < stop:
+    if given & shape.needed != shape.needed or skip_space(data, at + 1, stop) < stop:
         return -1
+    if not given & (1 << TRG):
+        rows.start[TRG, row] = rows.start[SRC, row]
+        rows.end[TRG, row] = rows.end[SRC, row]
+        rows.kind[TRG, row] = rows.kind[SRC, row]
+        rows.vertex[row] = True
     return tail
 
 
 @kernel
 def split_jsonl(
-    data: Array, at: int, size: int, final: bool, beyond_ascii: bool, tail: int, rows: Rows
+    data: Array,
+    at: int,
+    size: int,
+    final: bool,
+    beyond_ascii: bool,
+    tail: int,
+    shape: ObjectShape,
+    rows: Rows,
 ) -> tuple[int, int, int]:
     """Rows of one object per line.
 
@@ -203,7 +307,7 @@ def split_jsonl(
         rows.start[LINE, row] = begin
         rows.end[LINE, row] = stop
         # An undecided line may leave bytes at the tail; the next line overwrites them.
-        after = read_object(data, begin, stop, tail, rows, row)
+        after = read_object(data, begin, stop, tail, shape, rows, row)
         if after >= 0 and (not beyond_ascii or is_utf8(data, begin, stop)):
             tail = after
             rows.verdict[row] = FINE

@@ -34,12 +34,12 @@ from meander.kernels.jit import Array, inner_kernel, kernel
 from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEXT_ROW
 
 # Positions in the cursor, after the first row of the instant and the number of output rows.
-PHASE, AT, MOVE, NODE, MARKED, TIME = 2, 3, 4, 5, 6, 7
+PHASE, AT, MOVE, NODE, MARKED, REPAIRED_TO = 2, 3, 4, 5, 6, 7
 CURSOR = 8
 # Phases of an instant.
 START, SEED, SETTLE, REPORT, EXTEND = 0, 1, 2, 3, 4
 # In cursor[NODE]: the list of a move is read from its head.
-HEAD = -2
+LIST_HEAD = -2
 # In `Walk.settings`: whether the first path found is kept.
 FIRST_PATH = 0
 COUNT = 0  # in `Walk.expiry_count`
@@ -229,14 +229,14 @@ def extend_trees(
                 if status != DONE:
                     return status
     if cursor[MOVE] < 0:
-        cursor[MOVE], cursor[NODE] = begin, HEAD
+        cursor[MOVE], cursor[NODE] = begin, LIST_HEAD
     for move in range(cursor[MOVE], end):
         cursor[MOVE] = move
         inverse = automaton.relation_inverse[move]
         tail = batch.key[i, TRG] if inverse else batch.key[i, SRC]
         head = batch.key[i, SRC] if inverse else batch.key[i, TRG]
         state, to = automaton.relation_from[move], automaton.relation_to[move]
-        if cursor[NODE] == HEAD:
+        if cursor[NODE] == LIST_HEAD:
             cursor[NODE] = forest.first_node[tail * states + state]
             if state == 0 and is_root(walk.roots, tail):
                 push_candidate(queue, tail, head, to, -1, exp)
@@ -259,7 +259,7 @@ def extend_trees(
                     status = settle_nodes(graph, automaton, forest, walk, out, time, False)
                     if status != DONE:
                         return status
-        cursor[NODE] = HEAD
+        cursor[NODE] = LIST_HEAD
     cursor[MOVE] = -1
     return DONE
 

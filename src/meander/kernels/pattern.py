@@ -36,7 +36,7 @@ from meander.kernels.graph import (
     find_row,
     find_wide_row,
 )
-from meander.kernels.jit import Array, inner_kernel, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel, unsigned
 from meander.kernels.status import DONE, EMITTED, FOREVER, FULL_OUTPUT, FULL_TABLE, NEXT_ROW
 
 # How an atom is walked: by one of its lists, all of its relation, or its tuple of an earlier step AGAIN.
@@ -124,57 +124,47 @@ def open_step(
     step = program.steps[number] + depth
     shortest = FOREVER
     for walk in range(program.walk_begin[step], program.walk_begin[step + 1]):
-        atom, side = program.walk_atom[walk], program.walk_side[walk]
-        row = walked_row(extension, walk, atom, depth, matching)
-        if row >= 0:
-            matching.side[depth] = AGAIN
-            matching.atom[depth] = atom
-            matching.cursor[depth] = row
-            choose_walk(extension, walk, depth)
-            return
+        atom, side = unsigned(program.walk_atom[walk]), program.walk_side[walk]
+        if extension is not None and extension.walk_again[walk]:
+            row = walked_row(extension, atom, depth, matching)
+            if row >= 0:
+                matching.side[depth] = AGAIN
+                matching.atom[depth] = atom
+                matching.cursor[depth] = row
+                extension.walk[depth] = walk
+                return
         relations = graph.linked_out.size
         if side == BY_SRC:
-            bucket = matching.values[program.src[atom]] * relations + program.relation[atom]
+            bucket = unsigned(matching.values[program.src[atom]] * relations + program.relation[atom])
             degree, first = int(graph.degree_out[bucket]), int(graph.first_out[bucket])
         elif side == BY_TRG:
-            bucket = matching.values[program.trg[atom]] * relations + program.relation[atom]
+            bucket = unsigned(matching.values[program.trg[atom]] * relations + program.relation[atom])
             degree, first = int(graph.degree_in[bucket]), int(graph.first_in[bucket])
-        elif side == SCAN:
-            degree, first = 0, 0
-        else:
+        elif extension is not None and side == BY_VALUE:
             degree, first = list_by_value(extension, walk, atom, matching)
+        else:
+            degree, first = 0, 0
         if degree < shortest:
             shortest = degree
             matching.side[depth] = side
             matching.atom[depth] = atom
             matching.cursor[depth] = first
-            choose_walk(extension, walk, depth)
+            if extension is not None:
+                extension.walk[depth] = walk
 
 
 @inner_kernel
-def walked_row(extension: Extension | None, walk: int, atom: int, depth: int, matching: Matching) -> int:
+def walked_row(extension: Extension, atom: int, depth: int, matching: Matching) -> int:
     """The row of the atom that an open step has walked, or -1."""
-    if extension is None:
-        return -1
-    if extension.walk_again[walk]:
-        for earlier in range(depth):
-            if matching.atom[earlier] == atom:
-                return int(extension.row[earlier])
+    for earlier in range(depth):
+        if matching.atom[earlier] == atom:
+            return int(extension.row[earlier])
     return -1
 
 
 @inner_kernel
-def choose_walk(extension: Extension | None, walk: int, depth: int) -> None:
-    if extension is None:
-        return
-    extension.walk[depth] = walk
-
-
-@inner_kernel
-def list_by_value(extension: Extension | None, walk: int, atom: int, matching: Matching) -> tuple[int, int]:
+def list_by_value(extension: Extension, walk: int, atom: int, matching: Matching) -> tuple[int, int]:
     """Length and first row of the list by value of a walk."""
-    if extension is None:
-        return 0, -1
     values, number = extension.values, extension.walk_list[walk]
     variable = extension.columns[atom, FIRST_VALUE + values.listed[number]]
     bucket = matching.values[variable] * values.listed.size + number
@@ -182,13 +172,8 @@ def list_by_value(extension: Extension | None, walk: int, atom: int, matching: M
 
 
 @inner_kernel
-def next_listed(graph: Graph, extension: Extension | None, depth: int, row: int, matching: Matching) -> int:
-    """The row after `row` in the list that a step walks, if that is not one by source."""
-    if extension is None:
-        return int(graph.next_in[row])
-    side = matching.side[depth]
-    if side == BY_TRG:
-        return int(graph.next_in[row])
+def next_listed(extension: Extension, depth: int, row: int, side: int) -> int:
+    """The row after `row` in the list by value that a step walks; -1 after a single one."""
     if side == AGAIN:
         return -1
     values = extension.values
@@ -196,10 +181,8 @@ def next_listed(graph: Graph, extension: Extension | None, depth: int, row: int,
 
 
 @inner_kernel
-def take_row(graph: Graph, extension: Extension | None, depth: int, row: int, matching: Matching) -> bool:
+def take_row(graph: Graph, extension: Extension, depth: int, row: int, matching: Matching) -> bool:
     """Bind variables to the columns of the row that a step walks; False if it disagrees with those bound before."""
-    if extension is None:
-        return True
     extension.row[depth] = row
     walk, atom = extension.walk[depth], matching.atom[depth]
     equal, binds = extension.walk_equal[walk], extension.walk_binds[walk]
@@ -220,35 +203,18 @@ def take_row(graph: Graph, extension: Extension | None, depth: int, row: int, ma
 
 
 @inner_kernel
-def take_pair(
-    graph: Graph, program: Program, extension: Extension | None, atom: int, row: int, values: Array
-) -> bool:
-    """The same for a pattern without an extension: every row walked binds both ends."""
-    if extension is None:
-        if program.src[atom] == program.trg[atom] and graph.src[row] != graph.trg[row]:
-            return False
-        values[program.src[atom]] = graph.src[row]
-        values[program.trg[atom]] = graph.trg[row]
-    return True
-
-
-@inner_kernel
-def are_satisfied(extension: Extension | None, place: int, values: Array) -> bool:
+def are_satisfied(conditions: Conditions, place: int, values: Array) -> bool:
     """Whether the comparisons that are decided at a place are true."""
-    if extension is None:
-        return True
-    begin = extension.conditions.begin
-    return bool(begin[place] == begin[place + 1] or are_true(extension.conditions, place, values))
+    begin = conditions.begin
+    return bool(begin[place] == begin[place + 1] or are_true(conditions, place, values))
 
 
 @inner_kernel
-def find_bound(graph: Graph, program: Program, extension: Extension | None, atom: int, values: Array) -> int:
+def find_bound(graph: Graph, extension: Extension, atom: int, relation: int, values: Array) -> int:
     """The row of an atom whose variables are all bound, or -1."""
-    if extension is None:
-        return find_row(graph, program.relation[atom], values[program.src[atom]], values[program.trg[atom]])
     for column in range(FIRST_VALUE + extension.width[atom]):
         extension.key[column] = values[extension.columns[atom, column]]
-    return find_wide_row(graph, extension.values, program.relation[atom], extension.key)
+    return find_wide_row(graph, extension.values, relation, extension.key)
 
 
 @inner_kernel
@@ -268,7 +234,11 @@ def check_atoms(
         atom = program.atoms[entry]
         if atom == skip:
             continue
-        row = find_bound(graph, program, extension, atom, values)
+        relation = program.relation[atom]
+        if extension is None:
+            row = find_row(graph, relation, values[program.src[atom]], values[program.trg[atom]])
+        else:
+            row = find_bound(graph, extension, atom, relation, values)
         if row < 0:
             return -1
         exp = read_expiry(graph, row, instant[0], instant[1])
@@ -294,7 +264,7 @@ def start_match(
     matching.depth[OPEN] = -1
     matching.depth[PENDING] = 0
     matching.depth[STEPS] = steps
-    if not are_satisfied(extension, number, matching.values):
+    if extension is not None and not are_satisfied(extension.conditions, number, matching.values):
         return
     checks = program.checks[number], program.checks[number + 1]
     least = check_atoms(graph, program, extension, checks, -1, (time, before, time), bound, matching.values)
@@ -343,9 +313,11 @@ def next_match(
             continue
         elif matching.side[depth] == BY_SRC:
             matching.cursor[depth] = graph.next_out[row]
+        elif extension is None or matching.side[depth] == BY_TRG:
+            matching.cursor[depth] = graph.next_in[row]
         else:
-            matching.cursor[depth] = next_listed(graph, extension, depth, row, matching)
-        if not take_row(graph, extension, depth, row, matching):
+            matching.cursor[depth] = next_listed(extension, depth, row, matching.side[depth])
+        if extension is not None and not take_row(graph, extension, depth, row, matching):
             continue
         exp = read_expiry(graph, row, time, before)
         if exp <= floor:
@@ -354,10 +326,13 @@ def next_match(
         if least <= floor:
             depth -= 1
             continue
-        if not take_pair(graph, program, extension, atom, row, values):
-            continue
+        if extension is None:
+            if program.src[atom] == program.trg[atom] and graph.src[row] != graph.trg[row]:
+                continue
+            values[program.src[atom]] = graph.src[row]
+            values[program.trg[atom]] = graph.trg[row]
         step = program.steps[number] + depth
-        if not are_satisfied(extension, programs + step, values):
+        if extension is not None and not are_satisfied(extension.conditions, programs + step, values):
             continue
         entries = program.step_begin[step], program.step_begin[step + 1]
         least = check_atoms(graph, program, extension, entries, atom, (time, before, floor), least, values)

@@ -8,9 +8,9 @@ stream without deletions never needs it compiled.
 from __future__ import annotations
 
 from meander.kernels.answers import emit_answer, find_answer
-from meander.kernels.batch import Batch
-from meander.kernels.graph import Graph, expiry_before, find_tuple
-from meander.kernels.jit import Array, inner_kernel, kernel
+from meander.kernels.batch import SRC, TRG, Batch
+from meander.kernels.graph import Graph, expiry_before, find_row, find_wide_row
+from meander.kernels.jit import Array, kernel
 from meander.kernels.pattern import (
     Extension,
     PatternState,
@@ -26,12 +26,14 @@ from meander.kernels.status import DONE, EMITTED, FOREVER, FULL_OUTPUT, FULL_SCR
 ROW_OF_INSTANT = 2
 
 
-@inner_kernel
-def row_of_tuple(graph: Graph, extension: Extension | None, batch: Batch, i: int) -> int:
-    """The row of a batch's tuple in the graph."""
+@kernel
+def expiry_of_tuple(graph: Graph, extension: Extension | None, batch: Batch, i: int) -> int:
+    """The expiry of a batch's tuple before its instant."""
     if extension is None:
-        return find_tuple(graph, None, batch.source[i], batch, i)
-    return find_tuple(graph, extension.values, batch.source[i], batch, i)
+        row = find_row(graph, batch.source[i], batch.key[i, SRC], batch.key[i, TRG])
+    else:
+        row = find_wide_row(graph, extension.values, batch.source[i], batch.key[i])
+    return expiry_before(graph, row, batch.ts[i])
 
 
 @kernel
@@ -46,8 +48,7 @@ def find_affected(state: PatternState, batch: Batch, begin: int, end: int) -> in
     for i in range(begin, end):
         if batch.op[i] > 0:
             continue
-        row = row_of_tuple(graph, extension, batch, i)
-        until = expiry_before(graph, row, time)
+        until = expiry_of_tuple(graph, extension, batch, i)
         for atom in range(program.relation.size):
             if program.relation[atom] != batch.source[i]:
                 continue

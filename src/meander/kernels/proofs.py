@@ -15,7 +15,7 @@ from meander.kernels.jit import Array, kernel
 from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, NEXT_ROW
 
 # What `find_path` returns instead of a position in the queue.
-NO_PATH, NO_ROOM = -1, -2
+UNPROVED, NO_ROOM = -1, -2
 
 
 class Search(NamedTuple):
@@ -53,7 +53,7 @@ class PathRows(NamedTuple):
 def find_path(
     graph: Graph, automaton: Automaton, search: Search, src: int, trg: int, time: int, exp: int
 ) -> int:
-    """Search for a path that lasts until `exp`: the position in the queue where it ends, NO_PATH or NO_ROOM."""
+    """Search for a path that lasts until `exp`: the position in the queue where it ends, UNPROVED or NO_ROOM."""
     states = automaton.settings[STATES]
     relations = graph.linked_out.size
     number = search.number[0] + 1
@@ -90,7 +90,7 @@ def find_path(
                         tail += 1
                 row = graph.next_in[row] if inverse else graph.next_out[row]
         head += 1
-    return NO_PATH
+    return UNPROVED
 
 
 @kernel

@@ -22,11 +22,11 @@ from meander.kernels.paths import (
     MARKED,
     MOVE,
     PHASE,
+    REPAIRED_TO,
     REPORT,
     SEED,
     SETTLE,
     START,
-    TIME,
     Walk,
     answer_expiry,
     emit_pair,
@@ -246,16 +246,18 @@ def expire_nodes(
         if cursor[PHASE] == START:
             while walk.expiry_count[COUNT] > 0:
                 node, exp = walk.expiry_node[0], walk.expiry_exp[0]
-                if exp > upto or (forest.exp[node] == exp and cursor[MARKED] > 0 and exp > cursor[TIME]):
+                if exp > upto or (
+                    forest.exp[node] == exp and cursor[MARKED] > 0 and exp > cursor[REPAIRED_TO]
+                ):
                     break
                 if forest.exp[node] == exp and forest.was[node] == 0:
                     if cursor[MARKED] == walk.marked.size:
                         for i in range(cursor[MARKED]):
-                            push_expiry(walk, cursor[TIME], walk.marked[i])
+                            push_expiry(walk, cursor[REPAIRED_TO], walk.marked[i])
                             forest.was[walk.marked[i]] = 0
                         cursor[MARKED] = 0
                         return FULL_SCRATCH
-                    cursor[TIME] = exp
+                    cursor[REPAIRED_TO] = exp
                     mark_node(forest, walk, node)
                 walk.expiry_count[COUNT] = pop_heap(
                     walk.expiry_exp, walk.expiry_node, walk.expiry_count[COUNT]
@@ -265,7 +267,7 @@ def expire_nodes(
             for i in range(cursor[MARKED]):
                 forest.exp[walk.marked[i]] = 0
             cursor[PHASE], cursor[AT] = SEED, 0
-        status = continue_repair(graph, automaton, forest, walk, out, cursor[TIME])
+        status = continue_repair(graph, automaton, forest, walk, out, cursor[REPAIRED_TO])
         if status != DONE:
             return status
         cursor[PHASE] = START
@@ -290,11 +292,11 @@ def walk_changes(
         while end < total and batch.ts[end] == time:
             retracts = retracts or batch.op[end] < 0
             end += 1
-        if cursor[PHASE] != EXTEND and first_path and cursor[TIME] < time + 1:
+        if cursor[PHASE] != EXTEND and first_path and cursor[REPAIRED_TO] < time + 1:
             status = expire_nodes(graph, automaton, forest, walk, out, time - 1 if retracts else time)
             if status != DONE:
                 return status
-            cursor[TIME] = time + 1
+            cursor[REPAIRED_TO] = time + 1
         if cursor[PHASE] != EXTEND and retracts:
             if cursor[PHASE] == START:
                 if walk.marked.size < forest.counts[NODES]:

@@ -151,3 +151,32 @@ def match_spans(
                 out[i] = other
                 break
             slot = (slot + 1) & (slots.size - 1)
+
+
+@kernel
+def order_spans(
+    left: Array,
+    left_start: Array,
+    left_end: Array,
+    right: Array,
+    right_start: Array,
+    right_end: Array,
+    out: Array,
+) -> None:
+    """The order of two columns of spans by their bytes, row by row: negative, zero or positive.
+
+    A side of a single span is compared with every span of the other.
+    """
+    for i in range(out.size):
+        at = left_start[i if left_start.size > 1 else 0]
+        to = right_start[i if right_start.size > 1 else 0]
+        left_length = left_end[i if left_end.size > 1 else 0] - at
+        right_length = right_end[i if right_end.size > 1 else 0] - to
+        order = 0
+        for j in range(min(left_length, right_length)):
+            if left[at + j] != right[to + j]:
+                order = 1 if left[at + j] > right[to + j] else -1
+                break
+        if order == 0 and left_length != right_length:
+            order = 1 if left_length > right_length else -1
+        out[i] = order

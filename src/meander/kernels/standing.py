@@ -33,13 +33,14 @@ RECORDS, EDGES = 0, 1
 # In place of an edge's relation. No edge is found under any of these, so the path counts as broken.
 UNKNOWN = -1  # emitted by a worker whose state is lost
 BROKEN = -2  # retracted together with its answer, within the instant in which it was emitted
-EMPTY = -3  # a path without edges: its vertex stands for them, and it may break with an edge of that vertex
+# A path without edges: its vertex stands for them, and it may break with an edge of that vertex.
+EMPTY_PATH = -3
 
 NO_VALUE = -1  # of an edge in a relation without value columns
 
 
 class Standing(NamedTuple):
-    key: Array  # by record: source and target
+    key: Array  # by record: source, target, and the values of the answer
     exp: Array  # 0 for a retracted record
     older: Array  # the record before it of the same answer, or -1
     begin: Array  # by record, with one more for the end: its edges
@@ -117,11 +118,11 @@ def add_records(
                 value_of(graph, values, row),
             )
         if proved.empty[i]:
-            add_edge(standing, EMPTY, batch.key[i, SRC], batch.key[i, TRG], NO_VALUE)
+            add_edge(standing, EMPTY_PATH, batch.key[i, SRC], batch.key[i, TRG], NO_VALUE)
         record = standing.counts[RECORDS]
         standing.counts[RECORDS] = record + 1
-        standing.key[record, SRC] = batch.key[i, SRC]
-        standing.key[record, TRG] = batch.key[i, TRG]
+        for column in range(standing.key.shape[1]):
+            standing.key[record, column] = batch.key[i, column]
         standing.exp[record] = batch.exp[i]
         standing.begin[record + 1] = standing.counts[EDGES]
         link_record(standing, record)
@@ -160,8 +161,8 @@ def is_broken(
 
 @kernel
 def emit_retraction(out: Batch, row: int, key: Array, time: int, exp: int) -> None:
-    out.key[row, SRC] = key[SRC]
-    out.key[row, TRG] = key[TRG]
+    for column in range(key.size):
+        out.key[row, column] = key[column]
     out.ts[row] = time
     out.exp[row] = exp
     out.op[row] = -1
@@ -219,7 +220,7 @@ def find_replaced(
         if standing.exp[record] <= time:
             continue
         for edge in range(standing.begin[record], standing.begin[record + 1]):
-            if standing.edge_relation[edge] == EMPTY:
+            if standing.edge_relation[edge] == EMPTY_PATH:
                 if not touched[standing.edge_key[edge, SRC]]:
                     continue
                 standing.edge_relation[edge] = BROKEN
@@ -259,8 +260,8 @@ def pack_records(standing: Standing, horizon: int) -> None:
             for column in range(standing.edge_key.shape[1]):
                 standing.edge_key[edges, column] = standing.edge_key[edge, column]
             edges += 1
-        standing.key[kept, SRC] = standing.key[record, SRC]
-        standing.key[kept, TRG] = standing.key[record, TRG]
+        for column in range(standing.key.shape[1]):
+            standing.key[kept, column] = standing.key[record, column]
         standing.exp[kept] = standing.exp[record]
         standing.begin[kept + 1] = edges
         kept += 1

@@ -22,7 +22,17 @@ END, PATH, PATH_END, NO_PATH = range(4)
 INTERVAL_VALUES = 3
 """The values after the vertices: `ts`, `exp` and `op`."""
 
-QUOTE, BACKSLASH, SPACE, COMMA, OPEN, CLOSE, PLUS, MINUS, ZERO = 34, 92, 32, 44, 91, 93, 43, 45, 48
+QUOTE, BACKSLASH, SPACE, COMMA, BRACKET_OPEN, BRACKET_CLOSE, PLUS, MINUS, ZERO = (
+    34,
+    92,
+    32,
+    44,
+    91,
+    93,
+    43,
+    45,
+    48,
+)
 LETTER_A, LETTER_U = 97, 117
 NULL = np.frombuffer(b"null", np.uint8)
 SHORT_ESCAPES = np.zeros(32, np.uint8)
@@ -144,7 +154,7 @@ def put_path(out: Array, at: int, first: int, last: int, records: Records) -> in
         if edge > first:
             out[at] = COMMA
             at += 1
-        out[at] = OPEN
+        out[at] = BRACKET_OPEN
         at = put_name(out, at + 1, ends.data, ends.start[0, edge], ends.end[0, edge], ends.kind[0, edge])
         out[at] = COMMA
         at = put_string(out, at + 1, labels.data, labels.start[0, edge], labels.end[0, edge])
@@ -153,7 +163,7 @@ def put_path(out: Array, at: int, first: int, last: int, records: Records) -> in
         if records.times.size:
             out[at] = COMMA
             at = put_integer(out, at + 1, records.times[edge])
-        out[at] = CLOSE
+        out[at] = BRACKET_CLOSE
         at += 1
     return at
 

@@ -8,34 +8,36 @@ graph, once, with the lists (by source, by target) that any of its readers walks
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Receive, Union, WScan
-from meander.algebra.printing import path_expression, walk
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
+from meander.algebra.printing import path_expression, value_names
+from meander.algebra.trees import walk
 from meander.errors import ArgumentError
-from meander.physical.path_operators import PATH_OPERATORS
+from meander.physical.path_operators import ASCENDING, PATH_OPERATORS
 from meander.physical.programs import JoinProgram, lists_walked, plan_programs
 from meander.physical.streams import StreamRef, StreamSchema, stream_of
+from meander.rewrite.trees import root_of
 from meander.syntax.query import PathOrder
-from meander.syntax.values import Predicate, Property, ValueType
+from meander.syntax.values import Predicate, Property, ValueType, bound_vertex, conjunction, conjuncts, refs
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOp:
     """WSCAN: the edges of a stream with a label, each with its interval; key columns are src, trg and the `values`.
 
-    `named` are all properties that the query names on the stream: a deletion removes the edges that agree with it in
-    those that it has. A `vertex` scan reads vertex tuples, as loops. The tuples of a `table` hold until they are
-    replaced.
+    Without a `label` it reads edges of any. The `predicate` names `src`, `trg` and properties. `named` are all
+    properties that the query names on the stream: a deletion removes the edges that agree with it in those that it
+    has. A `vertex` scan reads vertex tuples, as loops. The tuples of a `table` hold until they are replaced.
     """
 
     source: StreamRef
-    label: str
+    label: str | None
     window: int
     slide: int
-    condition: Condition
+    predicate: Predicate | None = None
     values: tuple[Property, ...] = ()
     named: tuple[Property, ...] = ()
     vertex: bool = False
@@ -52,9 +54,10 @@ class ScanOp:
 
 @dataclass(frozen=True, slots=True)
 class ReceiveOp:
-    """RECEIVE: the tuples that another stage has derived, each with its interval."""
+    """RECEIVE: the tuples that another stage has derived, each with its interval; `values` as for `ScanOp`."""
 
     source: StreamRef
+    values: tuple[Property, ...] = ()
 
     @property
     def stream(self) -> str:
@@ -67,8 +70,12 @@ class ReceiveOp:
 
 @dataclass(frozen=True, slots=True)
 class FilterOp:
+    """FILTER: the tuples for which the predicate is true; each `Ref` of it is a column by number, of one of
+    `types`."""
+
     inputs: tuple[int]
-    condition: Condition
+    predicate: Predicate
+    types: tuple[ValueType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,7 @@ class PhysicalPlan:
     indexed: Mapping[int, Links]
     readers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by operator: who takes its tuples
     schemas: Mapping[str, StreamSchema] = field(default_factory=dict)  # by name of a stream from outside
+    columns: tuple[tuple[str, ...], ...] = ()  # by operator: the names of its values, for people
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -196,7 +204,7 @@ class _Builder:
             node.input
             for query in plans
             for node in walk(query.plan)
-            if isinstance(node, Filter) and node.condition.src is not None
+            if isinstance(node, Filter) and root_of(node.predicate) is not None
         }
         self.wanted_whole = {
             (node.inputs, node.expr)
@@ -217,20 +225,20 @@ class _Builder:
         }
         self.operators: list[Operator] = []
         self.names: list[str] = []
-        self.labels: list[str] = []
+        self.columns: list[tuple[str, ...]] = []
         self.known: dict[Operator, int] = {}
         self.built: dict[Plan, int] = {}
         self.links: dict[int, Links] = {}
         self.readers: dict[int, list[str]] = {}
 
-    def add(self, operator: Operator, name: str, label: str) -> int:
+    def add(self, operator: Operator, name: str, plan: Plan) -> int:
         number = self.known.get(operator)
         if number is None:
             number = len(self.operators)
             self.known[operator] = number
             self.operators.append(operator)
             self.names.append(name)
-            self.labels.append(label)
+            self.columns.append(value_names(plan))
             for source in dict.fromkeys(operator.inputs):
                 self.readers.setdefault(source, []).append(f"#{number}")
         return number
@@ -249,30 +257,44 @@ class _Builder:
     def _build(self, plan: Plan) -> int:
         match plan:
             case Receive():
-                name = f"RECEIVE {plan.stream}: {plan.label}"
-                return self.add(ReceiveOp(stream_of(plan)), name, plan.label)
-            case WScan(labels=(label,)):
-                operator = ScanOp(stream_of(plan), label, plan.window, plan.slide, plan.condition)
-                return self.add(operator, f"WSCAN {plan.stream}: {label}", label)
+                return self.add(
+                    ReceiveOp(stream_of(plan), plan.values), f"RECEIVE {plan.stream}: {plan.label}", plan
+                )
+            case WScan(labels=labels) if len(labels) <= 1:
+                operator = ScanOp(
+                    stream_of(plan),
+                    labels[0] if labels else None,
+                    plan.window,
+                    plan.slide,
+                    plan.predicate,
+                    plan.values,
+                    plan.named,
+                    plan.vertex,
+                    plan.table,
+                )
+                return self.add(operator, f"WSCAN {plan.stream}: {plan.label}", plan)
             case WScan():
                 # A deletion is of one label's edge: the same pair under another label stays.
                 scans = tuple(replace(plan, labels=(label,)) for label in plan.labels)
                 return self.build(Union(scans, plan.label))
-            case Filter(input=Path() as path, condition=Condition(src=src)) if src is not None:
-                rooted = self.build_path(path, src)
-                rest = replace(plan.condition, src=None)
-                if rest == Condition():
+            case Filter(input=Path() as path) if (root := root_of(plan.predicate)) is not None:
+                bound = bound_vertex(root)
+                assert bound is not None
+                rooted = self.build_path(path, bound[1])
+                rest = conjunction(term for term in conjuncts(plan.predicate) if term != root)
+                if rest is None:
                     return rooted
-                return self.add(FilterOp((rooted,), rest), "FILTER", plan.label)
+                return self.add(FilterOp((rooted,), rest, _decided(plan.types)), "FILTER", plan)
             case Filter():
-                return self.add(FilterOp((self.build(plan.input),), plan.condition), "FILTER", plan.label)
+                source = self.build(plan.input)
+                return self.add(FilterOp((source,), plan.predicate, _decided(plan.types)), "FILTER", plan)
             case Union(inputs=(only,)):
                 return self.build(only)
             case Union():
                 sources = tuple(dict.fromkeys(self.build(source) for source in plan.inputs))
                 if len(sources) == 1:
                     return sources[0]
-                return self.add(UnionOp(sources, plan.arity), f"UNION {plan.label}", plan.label)
+                return self.add(UnionOp(sources, plan.width), f"UNION {plan.label}", plan)
             case Pattern():
                 return self.build_pattern(plan)
             case Path():
@@ -281,7 +303,8 @@ class _Builder:
     def build_pattern(self, plan: Pattern) -> int:
         sources = tuple(self.build(source) for source in plan.inputs)
         closures = tuple(isinstance(self.operators[source], PathOp) for source in sources)
-        programs = plan_programs(plan.ends, plan.output, closures)
+        compared = [frozenset(int(ref.name) for ref in refs(term)) for term in conjuncts(plan.predicate)]
+        programs = plan_programs(plan.ends, plan.output, closures, compared)
         for atom, side in lists_walked(programs):
             self.index(
                 sources[atom],
@@ -291,19 +314,29 @@ class _Builder:
             )
         for source in sources:
             self.index(source)
-        return self.add(
-            PatternOp(sources, plan.ends, plan.output, programs), f"PATTERN {plan.label}", plan.label
+        types = plan.variable_types
+        has_values = any(kind is not ValueType.VERTEX for kind in types)
+        operator = PatternOp(
+            sources,
+            plan.ends,
+            plan.output,
+            programs,
+            plan.predicate,
+            _decided(types) if has_values else (),
         )
+        return self.add(operator, f"PATTERN {plan.label}", plan)
 
     def build_path(self, plan: Path, root: str | int | None) -> int:
         operator, _ = self.path(plan, root)
         whole = plan.demand is None or (plan.inputs, plan.expr) in self.wanted_whole
-        if plan.demand is not None and not whole and PATH_OPERATORS[operator.operator].demand_aware:
+        demand_aware = plan.order is PathOrder.ANY and PATH_OPERATORS[operator.operator].demand_aware
+        if plan.demand is not None and not whole and demand_aware:
             demand = self.build(plan.demand)
             if demand not in operator.edges:
                 self.index(demand)
                 operator = replace(operator, demand=demand)
-        return self.add(operator, f"PATH {plan.label}: {path_expression(plan)}", plan.label)
+        order = f" {plan.order}" if plan.order else ""
+        return self.add(operator, f"PATH {plan.label}: {path_expression(plan)}{order}", plan)
 
     def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[str, ...]]:
         """The operator of a `Path`, its inputs built and indexed, and what the edge of each move is called.
@@ -321,11 +354,16 @@ class _Builder:
         moves = tuple(move for move, _ in named)
         for _, source, inverse, _ in moves:
             self.index(sources[source], out=not inverse, into=inverse)
+        is_ordered = plan.order is not PathOrder.ANY
         for source in sources:
-            both = PATH_OPERATORS[self.path_operator].walks_backward
+            both = PATH_OPERATORS[self.path_operator].walks_backward and not is_ordered
             self.index(source, out=both, into=both)
         how = "s-path" if (plan.inputs, plan.expr) in self.proving else self.path_operator
-        operator = PathOp(sources, dfa.states, tuple(sorted(dfa.accepting)), moves, how, root)
+        if is_ordered:
+            how = ASCENDING
+        operator = PathOp(
+            sources, dfa.states, tuple(sorted(dfa.accepting)), moves, how, root, order=plan.order
+        )
         return operator, tuple(label for _, label in named)
 
 
@@ -333,7 +371,7 @@ def output_arity(operators: Sequence[Operator], number: int) -> int:
     """How many key columns the tuples of an operator have."""
     operator = operators[number]
     match operator:
-        case ScanOp():
+        case ScanOp() | ReceiveOp():
             return 2 + len(operator.values)
         case FilterOp():
             return output_arity(operators, operator.inputs[0])
@@ -341,7 +379,7 @@ def output_arity(operators: Sequence[Operator], number: int) -> int:
             return operator.arity
         case PatternOp():
             return len(operator.output)
-        case ReceiveOp() | PathOp():
+        case PathOp():
             return 2
 
 
@@ -357,8 +395,9 @@ def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = 
             # Answers come from a table that has each tuple once.
             builder.index(number)
         proofs = tuple(Proof(*builder.path(path, None)) for path in query.proofs) if paths else ()
+        plan, values = query.plan, query.plan.values
         results.append(
-            Result(query.query, query.head, query.label, number, query.plan.arity, proofs, query.raw)
+            Result(query.query, query.head, query.label, number, plan.arity, proofs, query.raw, values)
         )
         builder.readers.setdefault(number, []).append(
             f"{query.query}.{query.head}" if query.query else query.head
@@ -369,4 +408,34 @@ def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = 
         tuple(results),
         dict(sorted(builder.links.items())),
         {number: tuple(names) for number, names in builder.readers.items()},
+        stream_schemas(operator for operator in builder.operators if isinstance(operator, ScanOp)),
+        tuple(builder.columns),
     )
+
+
+def stream_schemas(scans: Iterable[ScanOp]) -> dict[str, StreamSchema]:
+    """What scans read of each stream from outside. ArgumentError if they read a property as two types."""
+    types: dict[str, dict[str, ValueType | None]] = {}
+    flags: dict[str, tuple[bool, bool]] = {}
+    for scan in scans:
+        stream = scan.source.name
+        known = types.setdefault(stream, {})
+        for name, kind in scan.named:
+            if known.setdefault(name, kind) is not kind:
+                raise ArgumentError(
+                    f"queries read {name} of {stream} as {known[name]} and as {kind}",
+                    hint=f"declare it in each of them with one type: STREAM {stream} ({name} {kind}) …",
+                )
+        vertices, table = flags.get(stream, (False, False))
+        flags[stream] = (vertices or scan.vertex, table or scan.table)
+    return {
+        stream: StreamSchema(
+            tuple(Property(name, kind) for name, kind in sorted(types[stream].items())), vertices, table
+        )
+        for stream, (vertices, table) in flags.items()
+    }
+
+
+def _decided(types: tuple[ValueType | None, ...]) -> tuple[ValueType, ...]:
+    """The types of columns or variables. A plan with undecided ones is for explanations: it does not run."""
+    return tuple(ValueType.STRING if kind is None else kind for kind in types)

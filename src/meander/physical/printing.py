@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from meander.algebra.nodes import Condition
 from meander.algebra.printing import conditions, equalities, positions
 from meander.algebra.trees import tree_lines
 from meander.physical.path_operators import PATH_OPERATORS
@@ -13,8 +12,9 @@ from meander.physical.plan import FilterOp, Links, PathOp, PatternOp, PhysicalPl
 from meander.physical.stages import Delivery, StagedPlan
 from meander.physical.streams import StreamRef
 from meander.syntax.durations import format_duration
-from meander.syntax.printing import and_list, term_text
+from meander.syntax.printing import and_list, name_text, term_text
 from meander.syntax.query import Constant
+from meander.syntax.values import SRC, TRG
 
 KINDS = {
     "WSCAN": "reads the edges of one label; an edge expires when it leaves the window",
@@ -46,16 +46,22 @@ def title(plan: PhysicalPlan, number: int) -> str:
 
 def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
     """What an operator computes, besides its name: windows, conditions, joins, roots and demand of paths."""
-    match plan.operators[number]:
-        case ScanOp(source, _, window, slide, condition):
+    node = plan.operators[number]
+    match node:
+        case ScanOp(source, _, window, slide, predicate, values):
             slides = f", slide {format_duration(slide, unit)}" if slide != 1 else ""
-            return [f"window {format_duration(window, unit)}{slides}", *_where(condition), *_share(source)]
+            bounds = "table" if node.table else f"window {format_duration(window, unit)}{slides}"
+            read = [f"reads {and_list(name_text(value.name) for value in values)}"] if values else []
+            vertices = ["vertices"] if node.vertex else []
+            return [*vertices, bounds, *read, *_where(conditions(predicate)), *_share(source)]
         case ReceiveOp(source):
             return _share(source)
-        case FilterOp(condition=condition):
-            return _where(condition)
-        case PatternOp(ends=ends, output=output):
-            first, joined = positions(ends), " and ".join(equalities(ends))
+        case FilterOp((source,), predicate):
+            return _where(conditions(predicate, (SRC, TRG, *_columns(plan, source))))
+        case PatternOp(inputs=inputs, ends=ends, output=output):
+            names = [_columns(plan, source) for source in inputs]
+            first = positions(ends, names)
+            joined = " and ".join([*equalities(ends, names), *conditions(node.predicate, first)])
             columns = f"({', '.join(first[variable] for variable in output)})"
             return [f"{columns} where {joined}" if joined else columns]
         case PathOp(root=root, demand=demand):
@@ -68,9 +74,8 @@ def details(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
     """What an operator computes, how it finds paths, and the index on its output."""
     operator = plan.operators[number]
     parts = logic(plan, number, unit)
-    if isinstance(operator, PathOp):
-        how = operator.order or operator.operator
-        parts.append(PATH_OPERATORS["auto"].description if how == "auto" else how)
+    if isinstance(operator, PathOp) and not operator.order:
+        parts.append(PATH_OPERATORS["auto"].description if operator.operator == "auto" else operator.operator)
     if number in plan.indexed:
         parts.append(_index(plan.indexed[number]))
     return parts
@@ -163,8 +168,13 @@ def shared_by_queries(plan: PhysicalPlan) -> dict[tuple[str, ...], tuple[int, ..
     return shared
 
 
-def _where(condition: Condition) -> list[str]:
-    return [f"where {' and '.join(conditions(condition))}"] if condition != Condition() else []
+def _where(terms: list[str]) -> list[str]:
+    return [f"where {' and '.join(terms)}"] if terms else []
+
+
+def _columns(plan: PhysicalPlan, number: int) -> tuple[str, ...]:
+    """The names of an operator's values."""
+    return plan.columns[number] if plan.columns else ()
 
 
 def _share(source: StreamRef) -> list[str]:

@@ -11,7 +11,8 @@ So the answers of the cells are disjoint, and together they are all answers. A s
 
 A derived input that a share needs in full, or by a position that it has no share by (a PATH by its target), is
 *cut out*: an earlier stage computes it once, by shares of its own, and the cells that read it *receive* its tuples.
-A plan that is cheap to derive, such as edges read backwards, is derived where it is read.
+A plan that is cheap to derive, such as edges read backwards, is derived where it is read; so is one whose tuples have
+values, since stages exchange pairs.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Shares:
         """As `of`, for an input: computed here or received."""
         if not self.is_cut(plan):
             share = self.native(plan, position)
-            if share is not None or not is_derived(plan):
+            if share is not None or not is_derived(plan) or plan.width != 2:
                 return share
         return _partitioned(self.received(plan), position)
 
@@ -58,7 +59,7 @@ class Shares:
             return self.received(plan)
         if not is_derived(plan):
             return plan
-        return self.inlined(plan) if isinstance(plan, Union) or plan.arity != 2 else self.received(plan)
+        return self.inlined(plan) if isinstance(plan, Union) or plan.width != 2 else self.received(plan)
 
     def inlined(self, plan: Plan) -> Plan:
         """All tuples of a plan, computed here from inputs in full."""
@@ -84,7 +85,7 @@ class Shares:
             case Filter():
                 cut = self.is_cut(plan.input)
                 inner = self.by(plan.input, position) if cut else self.native(plan.input, position)
-                return None if inner is None else Filter(inner, plan.condition)
+                return None if inner is None else Filter(inner, plan.predicate)
             case Union():
                 parts = [self.by(part, position) for part in plan.inputs]
                 shares = tuple(dict.fromkeys(part for part in parts if part is not None))
@@ -122,14 +123,15 @@ class Shares:
         inputs = [
             self.full(source) if str(number) in read else source for number, source in enumerate(plan.inputs)
         ]
-        parts: list[Plan] = [trees.path([*inputs, *shares], either(words), plan.label)]
+        parts: list[Plan] = [trees.path([*inputs, *shares], either(words), plan.label, plan.order)]
         if nullable(expr):
             for source in plan.inputs:
                 for side in range(2):
                     share = self.by(source, side)
                     if share is None:
                         return None
-                    parts.append(Pattern((share,), ((0, 1),), (side, side), plan.label))
+                    columns = tuple(range(share.width))
+                    parts.append(Pattern((share,), (columns,), (side, side), plan.label))
         return parts[0] if len(parts) == 1 else Union(tuple(dict.fromkeys(parts)), plan.label)
 
 
@@ -143,7 +145,7 @@ def nameless(plan: Plan) -> Plan:
     inputs = tuple(map(nameless, plan.inputs))
     match plan:
         case Path(expr=expr):
-            return trees.path(inputs, expr, "")
+            return trees.path(inputs, expr, "", plan.order)
         case Union() | Pattern():
             return replace(plan, inputs=inputs, label="")
     return trees.with_inputs(plan, inputs)

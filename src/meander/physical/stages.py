@@ -12,10 +12,20 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from meander.algebra.nodes import Plan, Receive, Side
-from meander.physical.plan import Operator, PhysicalPlan, QueryPlan, ReceiveOp, ScanOp, build
+from meander.algebra.nodes import Plan, Receive, Side, WScan
+from meander.algebra.trees import walk
+from meander.errors import ArgumentError
+from meander.physical.plan import (
+    Operator,
+    PhysicalPlan,
+    QueryPlan,
+    ReceiveOp,
+    ScanOp,
+    build,
+    stream_schemas,
+)
 from meander.physical.shares import Shares, nameless, scans
-from meander.physical.streams import SIDES
+from meander.physical.streams import SIDES, StreamSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,12 @@ class StagedPlan:
         return self.stages[-1].plan
 
     @property
+    def schemas(self) -> dict[str, StreamSchema]:
+        """What the stages read of each stream that comes from outside."""
+        operators = (operator for stage in self.stages for operator in stage.plan.operators)
+        return stream_schemas(operator for operator in operators if isinstance(operator, ScanOp))
+
+    @property
     def streams(self) -> tuple[str, ...]:
         """The streams that come from outside."""
         sources = (scan.source for stage in self.stages for scan in stream_operators(stage.plan.operators))
@@ -84,6 +100,11 @@ def build_stages(
     """The plan of all results for a number of cells; with `paths`, also the plans that prove the answers."""
     if cells == 1:
         return StagedPlan((Stage(build(list(plans), path_operator=path_operator, paths=paths)),))
+    scanned = (node for plan in plans for node in walk(plan.plan))
+    if any(isinstance(node, WScan) and not node.labels for node in scanned):
+        raise ArgumentError(
+            "a query of edges of any label runs in one cell", hint="name the labels, or leave out --cells"
+        )
     cutter = _Cutter()
     parts = cutter.cut(plans, paths)
     in_full = frozenset((plan.query, plan.head) for plan in plans if cutter.position_of(plan.plan) is None)
@@ -181,7 +202,7 @@ def _deliveries(stages: Sequence[Stage]) -> tuple[Delivery, ...]:
     for number, stage in enumerate(stages):
         sides: dict[tuple[str, str], set[Side | None]] = {}
         for operator in stream_operators(stage.plan.operators):
-            label = operator.label if isinstance(operator, ScanOp) else ""
+            label = (operator.label or "") if isinstance(operator, ScanOp) else ""
             sides.setdefault((operator.source.name, label), set()).add(operator.source.side)
         for (stream, label), read in sides.items():
             broadcast = None in read

@@ -20,9 +20,11 @@ from math import prod
 from typing import NamedTuple
 
 from meander.algebra.automata import minimal_dfa
-from meander.algebra.nodes import Condition, Filter, Path, Pattern, Plan, Receive, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.rewrite.expressions import subexpressions
+from meander.rewrite.trees import root_of
 from meander.syntax.query import PathExpr
+from meander.syntax.values import And, Comparison, Membership, Not, Or, Predicate, ValueType
 
 
 class Weights(NamedTuple):
@@ -34,6 +36,8 @@ class Weights(NamedTuple):
     )
     closing_edge: float = 0.1  # the selectivity of a further edge between bound ends of a pattern
     closure_growth: float = 10.0  # vertices that a closure reaches from a root
+    compared: float = 0.3  # the selectivity of a comparison by < or >
+    any_label: float = 5.0  # the labels of a stream
     check: float = 0.1  # a tuple that a FILTER checks
     store: float = 1.0  # a tuple in the index of a PATTERN or PATH, or in a UNION
     find: float = 1.0  # a match of a PATTERN
@@ -61,7 +65,7 @@ def cost(plan: Plan, weights: Weights = WEIGHTS) -> float:
             continue
         seen.add(node)
         match node:
-            case Filter(Path() as closure, condition) if condition.src is not None:
+            case Filter(Path() as closure, predicate) if root_of(predicate) is not None:
                 total += _path_work(closure, sizes, weights.bound_end)
                 node = closure  # it runs with this root only: continue with its inputs
             case Filter(inner, _):
@@ -91,18 +95,20 @@ class Sizes:
     def _estimate(self, plan: Plan) -> float:
         weights = self.weights
         match plan:
-            case WScan(labels=names, condition=condition):
-                return len(names) * _selectivity(condition, weights)
+            case WScan(labels=names, predicate=predicate):
+                return (len(names) or weights.any_label) * _selectivity(predicate, weights)
             case Receive():
                 return 1.0
-            case Filter(inner, condition):
-                return self.of(inner) * _selectivity(condition, weights)
+            case Filter(inner, predicate):
+                return self.of(inner) * _selectivity(predicate, weights)
             case Union(inputs, _):
                 return sum(map(self.of, inputs))
             case Pattern(inputs):
                 met = weights.join_growth ** (len(inputs) - 1)
-                closing = max(0, len(inputs) + 1 - plan.variables)
-                return prod(map(self.of, inputs)) * met * weights.closing_edge**closing
+                vertices = plan.variable_types.count(ValueType.VERTEX)
+                closing = max(0, len(inputs) + 1 - vertices)
+                kept = _selectivity(plan.predicate, weights)
+                return prod(map(self.of, inputs)) * met * weights.closing_edge**closing * kept
             case Path(inputs, expr, _):
                 dfa = minimal_dfa(expr)
                 first = {int(label) for label, _ in dfa.transitions[0]}
@@ -123,9 +129,23 @@ def _path_work(plan: Path, sizes: Sizes, roots: float = 1.0) -> float:
     return weights.store * stored + roots * sizes.of(plan) * per_vertex
 
 
-def _selectivity(condition: Condition, weights: Weights) -> float:
-    terms = (condition.src is not None) + (condition.trg is not None) + condition.loop
-    return float(weights.bound_end**terms)
+def _selectivity(predicate: Predicate | None, weights: Weights) -> float:
+    match predicate:
+        case None:
+            return 1.0
+        case And(parts):
+            return prod(_selectivity(part, weights) for part in parts)
+        case Or(parts):
+            return min(1.0, sum(_selectivity(part, weights) for part in parts))
+        case Not(part):
+            return 1.0 - _selectivity(part, weights)
+        case Membership(_, values):
+            return min(1.0, len(values) * weights.bound_end)
+        case Comparison("=", left, right) if left != right:
+            return weights.bound_end
+        case Comparison("<" | "<=" | ">" | ">="):
+            return weights.compared
+    return 1.0
 
 
 def is_unbounded(expr: PathExpr) -> bool:

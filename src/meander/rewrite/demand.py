@@ -14,7 +14,8 @@ from dataclasses import replace
 from meander.algebra.nodes import Path, Pattern, Plan
 from meander.algebra.trees import fold
 from meander.rewrite.choice import Sizes, is_unbounded
-from meander.rewrite.trees import pattern, with_inputs
+from meander.rewrite.trees import is_unordered, pattern, with_inputs
+from meander.syntax.values import conjunction, conjuncts, refs
 
 
 def pass_demand(plan: Plan) -> Plan:
@@ -34,35 +35,39 @@ def pass_demand(plan: Plan) -> Plan:
 
 
 def _pass_to_inputs(plan: Pattern, sizes: Sizes) -> Pattern:
-    closures = [
-        i for i, inner in enumerate(plan.inputs) if isinstance(inner, Path) and is_unbounded(inner.expr)
-    ]
+    closures = [i for i, inner in enumerate(plan.inputs) if is_unordered(inner) and is_unbounded(inner.expr)]
     inputs = list(plan.inputs)
     for position in closures:
         closure = inputs[position]
         assert isinstance(closure, Path)
-        src, trg = plan.ends[position]
+        src, trg = plan.ends[position][:2]
         others = [i for i in range(len(inputs)) if i not in closures]
         demanding = _joined(plan.ends, others, src)
         if not any(trg in plan.ends[i] for i in demanding):
             continue
+        bound = {variable for i in demanding for variable in plan.ends[i]}
+        decided = [
+            term for term in conjuncts(plan.predicate) if {int(ref.name) for ref in refs(term)} <= bound
+        ]
         demand: Plan = pattern(
             [inputs[i] for i in demanding],
             [plan.ends[i] for i in demanding],
             (src, trg),
             f"demand for {closure.label}",
+            conjunction(decided),
         )
-        if len(demanding) == 1 and plan.ends[demanding[0]] == (src, trg):
+        if len(demanding) == 1 and plan.ends[demanding[0]] == (src, trg) and not decided:
             demand = inputs[demanding[0]]
         if sizes.of(demand) >= sizes.of(closure):
             continue
         inputs[position] = replace(closure, demand=demand)
-        if len(demanding) == len(inputs) - 1 and set(plan.output) <= {src, trg}:
+        all_decided = conjunction(decided) == conjunction([plan.predicate])
+        if len(demanding) == len(inputs) - 1 and set(plan.output) <= {src, trg} and all_decided:
             return pattern([inputs[position], demand], [(src, trg), (src, trg)], plan.output, plan.label)
     return replace(plan, inputs=tuple(inputs))
 
 
-def _joined(ends: Sequence[tuple[int, int]], among: Sequence[int], variable: int) -> list[int]:
+def _joined(ends: Sequence[tuple[int, ...]], among: Sequence[int], variable: int) -> list[int]:
     """The inputs in `among` that are connected to a variable by joins, in their order."""
     reached = {variable}
     joined: set[int] = set()

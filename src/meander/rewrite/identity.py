@@ -14,13 +14,15 @@ from math import factorial, prod
 from meander.algebra.automata import minimal_dfa
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.rewrite.expressions import substitute
+from meander.rewrite.trees import renamed_refs
 from meander.syntax.query import Label
+from meander.syntax.values import conjuncts
 
 # Patterns with equal inputs are compared by trying the orders of these. Beyond this many orders, plans that differ in
 # the order alone count as different: the list of plans is longer then, and still correct.
 MOST_ORDERS = 1000
 
-Atom = tuple[int, tuple[int, int]]
+Atom = tuple[int, tuple[int, ...]]
 
 
 class Identities:
@@ -44,35 +46,48 @@ class Identities:
         match plan:
             case WScan() | Receive():
                 return plan
-            case Filter(inner, condition):
-                return self.number(inner), condition
+            case Filter(inner, predicate):
+                return self.number(inner), frozenset(conjuncts(predicate))
             case Union(inputs, _):
                 parts = frozenset(map(self.number, inputs))
                 return min(parts) if len(parts) == 1 else parts
-            case Pattern(inputs, ends, output, _):
+            case Pattern(inputs, ends, output, _, predicate, _):
                 atoms = sorted(zip(map(self.number, inputs), ends, strict=True))
-                return min(_numbered(order, output) for order in _orders(atoms))
+                form = min(_numbered(order, output) for order in _orders(atoms))
+                if predicate is None:
+                    return form
+                # Of several smallest orders the first: plans that differ in that choice alone count as different.
+                order = next(order for order in _orders(atoms) if _numbered(order, output) == form)
+                return form, frozenset(conjuncts(renamed_refs(predicate, _numbers(order))))
             case Path(inputs, expr, _):
                 numbers = [self.number(inner) for inner in inputs]
                 names = sorted(set(numbers))
                 renamed = {str(i): Label(str(names.index(number))) for i, number in enumerate(numbers)}
                 dfa = minimal_dfa(substitute(expr, renamed))
-                return tuple(names), tuple(tuple(row.items()) for row in dfa.transitions), dfa.accepting
+                moves = tuple(tuple(row.items()) for row in dfa.transitions)
+                return tuple(names), moves, dfa.accepting, plan.order
 
 
-def _orders(atoms: list[Atom]) -> Iterator[Iterable[Atom]]:
+def _orders(atoms: list[Atom]) -> Iterator[list[Atom]]:
     """The orders of atoms by input, with those of equal inputs in every order among them."""
     groups = [list(group) for _, group in groupby(atoms, key=lambda atom: atom[0])]
     if prod(factorial(len(group)) for group in groups) > MOST_ORDERS:
         yield atoms
     else:
-        yield from map(chain.from_iterable, product(*map(permutations, groups)))
+        yield from (list(chain.from_iterable(order)) for order in product(*map(permutations, groups)))
 
 
 def _numbered(atoms: Iterable[Atom], output: tuple[int, ...]) -> tuple[tuple[Atom, ...], tuple[int, ...]]:
-    number: dict[int, int] = {}
-    numbered = tuple(
-        (part, (number.setdefault(src, len(number)), number.setdefault(trg, len(number))))
-        for part, (src, trg) in atoms
-    )
+    atoms = tuple(atoms)
+    number = _numbers(atoms)
+    numbered = tuple((part, tuple(number[variable] for variable in ends)) for part, ends in atoms)
     return numbered, tuple(number[variable] for variable in output)
+
+
+def _numbers(atoms: Iterable[Atom]) -> dict[int, int]:
+    """The variables, numbered in order of first use."""
+    number: dict[int, int] = {}
+    for _, ends in atoms:
+        for variable in ends:
+            number.setdefault(variable, len(number))
+    return number

@@ -7,15 +7,27 @@ inputs (`b/c`, `(a|b)+`), so that equal subplans have equal labels wherever they
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from meander.algebra.automata import labels, nullable
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.rewrite.expressions import is_step, normalize, substitute
 from meander.syntax.printing import expression_text
-from meander.syntax.query import Inverse, Label, PathExpr, Then
+from meander.syntax.query import Inverse, Label, PathExpr, PathOrder, Then
+from meander.syntax.values import (
+    And,
+    Comparison,
+    Predicate,
+    Property,
+    Ref,
+    bound_vertex,
+    conjunction,
+    conjuncts,
+    map_refs,
+    refs,
+)
 
 
 def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
@@ -25,10 +37,10 @@ def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
     match plan:
         case WScan() | Receive():
             return plan
-        case Filter(_, condition):
-            return Filter(inputs[0], condition)
+        case Filter(_, predicate):
+            return Filter(inputs[0], predicate)
         case Path(_, expr, label) if len(set(inputs)) < len(inputs):
-            return path(inputs, expr, label)
+            return path(inputs, expr, label, plan.order)
         case Union() | Pattern() | Path():
             return replace(plan, inputs=inputs)
 
@@ -52,47 +64,112 @@ def rename(plan: Plan, label: str) -> Plan:
     match plan:
         case WScan() | Receive():
             return Union((plan,), label)
-        case Filter(inner, condition):
-            return Filter(rename(inner, label), condition)
+        case Filter(inner, predicate):
+            return Filter(rename(inner, label), predicate)
         case Union() | Pattern() | Path():
             return replace(plan, label=label)
 
 
-def path(inputs: Sequence[Plan], expr: PathExpr, label: str | None = None) -> Path:
+def path(
+    inputs: Sequence[Plan], expr: PathExpr, label: str | None = None, order: PathOrder = PathOrder.ANY
+) -> Path:
     """A Path over those of `inputs` that `expr` names by position; labeled by its expression by default."""
     position: dict[Plan, int] = {}
     meaning: dict[str, PathExpr] = {}
     for step in labels(normalize(expr)):
         number = position.setdefault(inputs[int(step.name)], len(position))
         meaning[step.name] = Label(str(number))
-    return Path(tuple(position), substitute(expr, meaning), spelled(inputs, expr) if label is None else label)
+    name = spelled(inputs, expr) if label is None else label
+    return Path(tuple(position), substitute(expr, meaning), name, order=order)
 
 
 def pattern(
     inputs: Sequence[Plan],
-    ends: Sequence[tuple[Hashable, Hashable]],
+    ends: Sequence[Sequence[Hashable]],
     output: Sequence[Hashable],
     label: str,
+    predicate: Predicate | None = None,
+    values: tuple[Property, ...] = (),
 ) -> Pattern:
-    """A Pattern whose variables may be named by anything."""
+    """A Pattern whose variables may be named by anything; `predicate` has their names."""
+    names = {ref.name: ref.name for ref in refs(predicate)}
+    return renumbered(inputs, ends, output, label, [(predicate, names)], values)
+
+
+NamedPredicate = tuple[Predicate | None, Mapping[Any, Hashable]]
+"""A predicate, and what its references are called in a pattern under construction."""
+
+
+def renumbered(
+    inputs: Sequence[Plan],
+    ends: Sequence[Sequence[Hashable]],
+    output: Sequence[Hashable],
+    label: str,
+    predicates: Iterable[NamedPredicate],
+    values: tuple[Property, ...],
+) -> Pattern:
+    """A Pattern under the conjunction of several predicates, each with names of its own for the variables."""
     number: dict[Hashable, int] = {}
-    for pair in ends:
-        for variable in pair:
+    for columns in ends:
+        for variable in columns:
             number.setdefault(variable, len(number))
+    terms = [
+        renamed_refs(predicate, {name: number[variable] for name, variable in names.items()})
+        for predicate, names in predicates
+        if predicate is not None
+    ]
     return Pattern(
         tuple(inputs),
-        tuple((number[src], number[trg]) for src, trg in ends),
+        tuple(tuple(number[variable] for variable in columns) for columns in ends),
         tuple(number[variable] for variable in output),
         label,
+        conjunction(terms),
+        values,
     )
 
 
-def merge_inputs(plan: Pattern, i: int, j: int, merged: Plan, ends: tuple[int, int]) -> Pattern:
+def renamed_refs(predicate: Predicate, names: Mapping[Any, str | int]) -> Predicate:
+    """The predicate with every reference under its new name; the equality of two is written in one way."""
+    renamed = map_refs(predicate, lambda ref: Ref(names[ref.name], ref.type))
+    match renamed:
+        case Comparison(("=" | "!=") as op, Ref() as left, Ref() as right) if _rank(right) < _rank(left):
+            return Comparison(op, right, left)
+        case And(parts):
+            return And(
+                tuple(renamed_refs(part, {ref.name: ref.name for ref in refs(part)}) for part in parts)
+            )
+    return renamed
+
+
+def _rank(ref: Ref) -> tuple[bool, str | int]:
+    """Columns in their order; of names, `src` and `trg` sort as they stand in a tuple."""
+    return isinstance(ref.name, str), ref.name
+
+
+def filtered(plan: Plan, predicates: Iterable[Predicate | None]) -> Plan:
+    """The tuples for which all predicates are true; the plan itself for none."""
+    predicate = conjunction(predicates)
+    return plan if predicate is None else Filter(plan, predicate)
+
+
+def root_of(predicate: Predicate) -> Predicate | None:
+    """The term of a FILTER over a PATH that binds its source: only the paths from that vertex are then searched."""
+    return next((term for term in conjuncts(predicate) if (bound_vertex(term) or (1,))[0] == 0), None)
+
+
+def merge_inputs(plan: Pattern, i: int, j: int, merged: Plan, ends: Sequence[Hashable]) -> Pattern:
     """`plan` with `merged` instead of its inputs i and j (i < j), at the position of i."""
-    atoms = list(zip(plan.inputs, plan.ends, strict=True))
+    atoms: list[tuple[Plan, Sequence[Hashable]]] = list(zip(plan.inputs, plan.ends, strict=True))
     atoms[i] = (merged, ends)
     del atoms[j]
-    return pattern([inner for inner, _ in atoms], [pair for _, pair in atoms], plan.output, plan.label)
+    return pattern(
+        [inner for inner, _ in atoms],
+        [columns for _, columns in atoms],
+        plan.output,
+        plan.label,
+        plan.predicate,
+        plan.values,
+    )
 
 
 def chain(inputs: Sequence[Plan], steps: Sequence[PathExpr], label: str | None = None) -> Plan:
@@ -121,14 +198,20 @@ def chain(inputs: Sequence[Plan], steps: Sequence[PathExpr], label: str | None =
 
 
 def is_language(plan: Plan) -> TypeGuard[Path]:
-    """Whether the plan is a Path without the empty word: then it is nothing but a language over its inputs."""
-    return isinstance(plan, Path) and not nullable(plan.expr)
+    """Whether the plan is a Path without the empty word or order: then it is nothing but a language over its
+    inputs."""
+    return is_unordered(plan) and not nullable(plan.expr)
+
+
+def is_unordered(plan: Plan) -> TypeGuard[Path]:
+    """Whether the plan is a Path without an order of times: then its parts know nothing of each other."""
+    return isinstance(plan, Path) and plan.order is PathOrder.ANY
 
 
 def absorb(inputs: list[Plan], plan: Plan, *, whole: bool = False) -> PathExpr:
     """Add the inputs of `plan` to `inputs` if it is a Path, else (or if `whole`) the plan; returns its expression."""
     offset = len(inputs)
-    if isinstance(plan, Path) and not whole:
+    if is_unordered(plan) and not whole:
         inputs.extend(plan.inputs)
         return substitute(plan.expr, {str(k): Label(str(offset + k)) for k in range(len(plan.inputs))})
     inputs.append(plan)

@@ -15,6 +15,9 @@ from meander.spark.messages import Chunk, Kind, Output
 ORIGIN = b"origin"
 """The metadata of edges that know where they were read: path, start, and the first line if lines have no gap."""
 
+PROPERTY = "property."
+"""Before the name of a property's column."""
+
 
 def edges_chunk(stream: str, edges: Edges, position: int = 0, *, lines: bool = False) -> Chunk:
     """Edges on their way to a cell; `lines` as for `encode_edges`."""
@@ -54,6 +57,10 @@ def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> byte
             columns[f"{name}.kind"] = pa.array(text.kind, pa.int8())
     columns["ts"] = pa.array(edges.ts, pa.int64())
     columns["op"] = pa.array(edges.op, pa.int8())
+    if edges.vertex is not None and edges.vertex.any():
+        columns["vertex"] = pa.array(edges.vertex)
+    for name, column in (edges.properties or {}).items():
+        columns[PROPERTY + name] = column
     metadata = None
     if lines and edges.origin is not None and edges.rows:
         path, start, line = edges.origin
@@ -79,7 +86,18 @@ def decode_edges(data: bytes) -> Edges:
         _text(batch, "line") if "line" in batch.schema.names else None,
         batch.column("exp").to_numpy(zero_copy_only=True) if derived else None,
         _origin(batch),
+        _properties(batch),
+        batch.column("vertex").to_numpy(zero_copy_only=False) if "vertex" in batch.schema.names else None,
     )
+
+
+def _properties(batch: pa.RecordBatch) -> dict[str, pa.Array] | None:
+    columns = {
+        name.removeprefix(PROPERTY): column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        if name.startswith(PROPERTY)
+    }
+    return columns or None
 
 
 def _origin(batch: pa.RecordBatch) -> Origin | None:

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from meander.dataflow.layout import StreamLayout
 from meander.options import SPARK_BATCH_ROWS, RunOptions
 from meander.physical.stages import StagedPlan
+from meander.physical.streams import PLAIN
 from meander.spark.cell.job import Job, stage_jobs
 from meander.spark.input.files import Intake, edge_frame
 from meander.spark.input.stream_source import StreamSource
@@ -48,12 +50,21 @@ def build_pipeline(spark: SparkSession, plan: RunPlan, formats: Mapping[str, str
     options, streams = plan.options, plan.staged.streams
     cells = cell_keys(options.cells, options.cells)
     spark.conf.set(PARTITIONS, str(options.cells))
+    schemas, unit = plan.staged.schemas, options.time_unit
+
+    def layout(name: str, source: StreamSource) -> StreamLayout:
+        return source.layout(name, schemas.get(name, PLAIN), unit)
+
     sources = {
-        name: plan.sources[name].materialize(spark, name, plan.folder / "static" / name) for name in streams
+        name: plan.sources[name].materialize(
+            spark, layout(name, plan.sources[name]), plan.folder / "static" / name
+        )
+        for name in streams
     }
+    layouts = {name: layout(name, source) for name, source in sources.items()}
     files = {name: source for name, source in sources.items() if source.frame is None}
     frames = {
-        name: source.chunks(name, cells[0], options.time_unit)
+        name: source.chunks(layouts[name], cells[0])
         for name, source in sources.items()
         if source.frame is not None
     }
@@ -64,7 +75,7 @@ def build_pipeline(spark: SparkSession, plan: RunPlan, formats: Mapping[str, str
         cell=cells[0],
         bounded=tuple(name for name, source in files.items() if source.bounded or not plan.follow),
         batch_rows=options.batch_rows or SPARK_BATCH_ROWS,
-        time_unit=options.time_unit,
+        layouts={name: layouts[name].to_json() for name in files},
         tick=options.idle if plan.follow and len(streams) > 1 else None,
         tasks=spark.sparkContext.defaultParallelism,
         by_tasks=options.cells > 1,
@@ -76,6 +87,7 @@ def build_pipeline(spark: SparkSession, plan: RunPlan, formats: Mapping[str, str
         run=plan.run_id,
         formats=formats,
         options=options,
+        layouts=layouts,
         started=time.time(),
         unordered=frozenset(frames),
         snapshots=str(plan.folder / "snapshots"),

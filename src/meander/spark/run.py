@@ -48,6 +48,7 @@ class Run:
         self.outputs = outputs
         self.figures: list[dict[str, Any]] = []
         self.tally = Tally()
+        self.tally.read_properties(job.layouts)
         self.state_bytes = 0
         self.bytes_read = 0  # of the files of all streams, since the checkpoint was created
         self.resumed = any((checkpoint / "spark" / "commits").glob("[0-9]*"))
@@ -97,6 +98,11 @@ class Run:
     def labels_unseen(self) -> list[str]:
         """The labels that the queries read and that no edge has had; none if an earlier run may have seen them."""
         return [] if self.resumed else [label for label, seen in self._labels.items() if not seen]
+
+    @property
+    def properties_unseen(self) -> list[str]:
+        """A sentence about each property that no edge has had; none if an earlier run may have seen it."""
+        return [] if self.resumed else self.tally.properties_unseen
 
     @property
     def active(self) -> bool:
@@ -240,6 +246,8 @@ class Run:
         for cell in cells:
             for label, seen in cell.pop("labels").items():
                 self._labels[label] = self._labels.get(label, False) or seen
+            for stream, name, count in cell.pop("values"):
+                self.tally.values[stream, name] = self.tally.values.get((stream, name), 0) + count
         figures = {
             "batch": batch,
             "edges": sum(cell["edges"] for cell in cells if cell["stage"] == 0),

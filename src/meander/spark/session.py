@@ -21,12 +21,14 @@ from pyspark.sql import functions as F
 from meander.dataflow.answers import AnswerSchema
 from meander.dataflow.files import local_path
 from meander.dataflow.sinks.registry import check_rejects, sink_class
+from meander.dataflow.sources.columns import InputTypes
 from meander.dataflow.sources.registry import needs_spark
-from meander.engine import CompiledQuery, compile_query, staged_plan
+from meander.engine import CompiledQuery, check_types, compile_query, staged_plan
 from meander.errors import ArgumentError
 from meander.explain import explain
 from meander.options import RunOptions
 from meander.physical.stages import StagedPlan
+from meander.physical.streams import PLAIN
 from meander.spark.checkpoint.locks import lock_for_process
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import Kind
@@ -68,7 +70,8 @@ class Query:
         """The query, the plan that will run, its state, and warnings; or one of the stages `query`, `logical`,
         `plans` and `physical`, or `all` of them."""
         options = RunOptions(time_unit=self.session.time_unit, plan=self.compiled.requested_plan, cells=cells)
-        return explain(compile_query(self.text, options, views=self.session.views), stage, options)
+        compiled = compile_query(self.text, options, views=self.session.views, types=self.session.input_types)
+        return explain(compiled, stage, options)
 
     def dataframe(self, *, result: str | None = None, folder: str | None = None, **options: Any) -> DataFrame:
         """The answers as a streaming DataFrame.
@@ -111,13 +114,26 @@ class Session:
         """The queries that later ones can read as streams, by name."""
         return {name: query.compiled.regular for name, query in self.queries.items()}
 
-    def stream(
-        self, name: str, source: DataFrame | str | PathLike[str], *, columns: Mapping[str, str] | None = None
-    ) -> None:
-        """Name a stream: a DataFrame with the columns src, label, trg, ts and perhaps op, or a path.
+    @property
+    def input_types(self) -> InputTypes:
+        """The types of properties that the session's streams know."""
+        return InputTypes(
+            lambda stream: self.sources[stream].property_types() if stream in self.sources else {}
+        )
 
-        `columns` maps these to the DataFrame's own names; `ts` is an integer in the session's unit or a
-        timestamp. A path is a file or folder, or `kafka://host:port/topic`.
+    def stream(
+        self,
+        name: str,
+        source: DataFrame | str | PathLike[str],
+        *,
+        columns: Mapping[str, str] | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Name a stream: a DataFrame with the columns src, label, trg, ts, perhaps op, and properties; or a path.
+
+        `columns` maps fields and properties to the names of the columns that hold them, and with a `label` all rows
+        have that label. `ts` is an integer in the session's unit or a timestamp. A path is a file or folder, or
+        `kafka://host:port/topic`.
         """
         if not NAME.fullmatch(name):
             raise ArgumentError(f"invalid stream name: {name!r}", hint=NAME_HINT)
@@ -125,7 +141,7 @@ class Session:
             location = fspath(source)
             if not needs_spark(location):
                 local_path(location, "stream")
-            self.sources[name] = StreamSource(location)
+            self.sources[name] = StreamSource(location, columns=dict(columns or {}), label=label)
         else:
             refuse_connect(source)
             if not isinstance(source, DataFrame):
@@ -133,14 +149,15 @@ class Session:
                     f"the stream {name} is {source!r}",
                     hint="give a DataFrame, a path, or kafka://host:port/topic",
                 )
-            self.sources[name] = StreamSource(frame=source, columns=dict(columns or {}))
+            self.sources[name] = StreamSource(frame=source, columns=dict(columns or {}), label=label)
 
     def query(self, text: str, name: str | None = None, *, plan: int | None = None) -> Query:
         """Register a query in Datalog or G-CORE. It can read earlier queries as views, by their names."""
         chosen = name if name is not None else f"query{len(self.queries) + 1}"
         self._check_new(chosen)
         options = RunOptions.of(time_unit=self.time_unit, plan=plan)
-        return self.register(compile_query(text, options, name=chosen, views=self.views))
+        compiled = compile_query(text, options, name=chosen, views=self.views, types=self.input_types)
+        return self.register(compiled)
 
     def register(self, compiled: CompiledQuery) -> Query:
         """Register a query that is compiled already, in the session's time unit; it is not planned again."""
@@ -211,7 +228,7 @@ class Session:
         )
         staged = self._staged(request.queries, request.options)
         targets = [target for target in request.sinks.values() if target is not None]
-        self._check_locations(staged.streams, targets, follow)
+        self._check_locations(staged, targets, follow)
         self._sinks += targets
         folder = checkpoint_folder(checkpoint)
         for earlier in self.runs:
@@ -238,6 +255,7 @@ class Session:
     def _staged(self, queries: Sequence[CompiledQuery], options: RunOptions) -> StagedPlan:
         """The plan of all queries, stage by stage, whose streams are all known."""
         staged = staged_plan(queries, options)
+        check_types(staged.schemas)
         missing = [name for name in staged.streams if name not in self.sources]
         if missing:
             raise ArgumentError(
@@ -246,10 +264,12 @@ class Session:
             )
         return staged
 
-    def _check_locations(self, streams: Sequence[str], sinks: Sequence[Any], follow: bool) -> None:
+    def _check_locations(self, staged: StagedPlan, sinks: Sequence[Any], follow: bool) -> None:
         """Refuse what cannot be read or reached, before Spark starts and before any output is opened."""
-        for name in streams:
-            self.sources[name].check(follow=follow)
+        schemas = staged.schemas
+        for name in staged.streams:
+            source = self.sources[name]
+            source.check(source.layout(name, schemas.get(name, PLAIN), self.time_unit), follow=follow)
         for target in sinks:
             sink_class(target).check(target)
 
@@ -268,7 +288,7 @@ class Session:
         schema = AnswerSchema.of(wanted, paths=options.paths)
         schema = replace(schema, vertex=vertex_type(query, self.sources))
         formats = {query.name: frame_encoding(schema)}
-        self._check_locations(staged.streams, (), True)
+        self._check_locations(staged, (), True)
         own = checkpoint_folder(folder)
         if folder is not None:
             lock_for_process(own.resolve())

@@ -2,6 +2,9 @@
 
 - A head is defined by rules of one arity. That is two, but for `Answer`, and for the only result.
 - Every head variable is bound by the body.
+- All rules of a head name the same properties; what a body names of a head is one of them. Every variable that is
+  compared or returned as a value is bound.
+- The steps of a path in order of time are edges with a time: labels, or heads whose rules are single edges.
 - Rules are not recursive, and at most `MAX_NESTING` of them build on one another.
 - A path name is used once and differs from every head. It names the path in answers and plans; it is not a
   predicate: a relation that is used elsewhere needs a rule.
@@ -12,12 +15,23 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 
 from meander.errors import QueryError, Span
 from meander.syntax.expressions import MAX_NESTING
 from meander.syntax.printing import short_list, term_text
-from meander.syntax.query import Atom, Label, RegularQuery, Rule, Variable, heads_of, labels_of
+from meander.syntax.query import (
+    Atom,
+    Label,
+    RegularQuery,
+    Rule,
+    Variable,
+    heads_of,
+    labels_of,
+    single_edge,
+)
+from meander.syntax.values import TIME_PROPERTY, refs
 
 
 def check_query(query: RegularQuery, text: str = "") -> RegularQuery:
@@ -26,9 +40,12 @@ def check_query(query: RegularQuery, text: str = "") -> RegularQuery:
         _check_streams,
         _check_results,
         _check_arities,
+        _check_values,
         _check_bindings,
         _check_paths,
         _check_recursion,
+        _check_orders,
+        _check_wildcards,
     ):
         check(query, text)
     return query
@@ -119,18 +136,156 @@ def _check_arities(query: RegularQuery, text: str) -> None:
 
 def _check_bindings(query: RegularQuery, text: str) -> None:
     for rule in query.rules:
-        bound = dict.fromkeys(
+        vertices = dict.fromkeys(
             term.name for atom in rule.body for term in (atom.src, atom.trg) if isinstance(term, Variable)
         )
+        values = {variable.name: name for atom in rule.body for name, variable in atom.values}
         for variable in rule.args:
-            if variable.name not in bound:
+            span = variable.span or rule.span
+            if variable.name in vertices:
+                continue
+            if variable.name in values:
                 raise QueryError(
-                    f"the variable {variable.name} of {rule.head} is not bound",
+                    f"{variable.name} is a value, and {rule.head} stands for an edge between vertices",
+                    text=text,
+                    span=span,
+                    hint=f"name the value, after the vertices: {rule.head}(x, y, "
+                    f"{values[variable.name]}: {variable.name})",
+                )
+            raise QueryError(
+                f"the variable {variable.name} of {rule.head} is not bound",
+                text=text,
+                span=span,
+                hint=f"bound are {short_list(vertices)}: use one of them, "
+                f"or add an edge or path with {variable.name}",
+            )
+        for name, variable in rule.values:
+            if variable.name in vertices:
+                raise QueryError(
+                    f"{variable.name} is a vertex, and {name} a value",
                     text=text,
                     span=variable.span or rule.span,
-                    hint=f"bound are {short_list(bound)}: use one of them, "
-                    f"or add an edge or path with {variable.name}",
+                    hint=f"a vertex is an argument: {rule.head}(…, {variable.name}); a value is a property that "
+                    "an edge of the body binds",
                 )
+            if variable.name not in values:
+                raise QueryError(
+                    f"the value {variable.name} of {rule.head} is not bound",
+                    text=text,
+                    span=variable.span or rule.span,
+                    hint=_bind_hint(variable.name, values),
+                )
+        for ref in refs(rule.predicate):
+            if ref.name not in vertices and ref.name not in values:
+                raise QueryError(
+                    f"the variable {ref.name} is compared, and not bound",
+                    text=text,
+                    span=ref.span if rule.span is not None else None,
+                    hint=_bind_hint(str(ref.name), values),
+                )
+
+
+def _bind_hint(name: str, values: Mapping[str, str]) -> str:
+    """How to bind a variable to a value; `values` are the variables that are, with their properties."""
+    bound = next((variable for variable, prop in values.items() if prop == name), None)
+    if bound is not None:
+        return f"the property {name} is bound to {bound}: compare {bound}"
+    return f"bind it in an atom, as the property amount is here: transfer(x, y, amount: {name})" + (
+        f"; bound values are {short_list(values)}" if values else ""
+    )
+
+
+def _check_values(query: RegularQuery, text: str) -> None:
+    first: dict[str, Rule] = {}
+    for rule in query.rules:
+        names = [name for name, _ in rule.values]
+        earlier = first.setdefault(rule.head, rule)
+        if names != [name for name, _ in earlier.values]:
+            raise QueryError(
+                f"{rule.head} has {_properties(rule)} here and {_properties(earlier)} before",
+                text=text,
+                span=rule.span,
+                hint="all rules of one head name the same properties",
+            )
+    for rule in query.rules:
+        for atom in rule.body:
+            for label in labels_of(atom.expr):
+                if label.stream is not None:
+                    continue
+                if label.vertex:
+                    raise QueryError(
+                        f"{label.name} is an edge, and has two ends",
+                        text=text,
+                        span=atom.span,
+                        hint=f"only a label of vertices stands before a single argument: {label.name}(x, y)",
+                    )
+                known = [name for name, _ in first[label.name].values]
+                used = [(str(ref.name), ref.span) for ref in refs(label.predicate)]
+                used += [(name, variable.span) for name, variable in atom.values]
+                for name, span in used:
+                    if name not in known:
+                        raise _no_property(label.name, name, known, text, span if rule.span else None)
+
+
+def _no_property(head: str, name: str, known: list[str], text: str, span: Span | None) -> QueryError:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"its properties are {short_list(known)}" + (f"; did you mean {close[0]}?" if close else "")
+    if not known:
+        hint = f"name the property in the head of each of its rules: {head}(x, y, {name}: v) <- …"
+    if name == TIME_PROPERTY:
+        hint = (
+            f"a derived edge has no time of its own; its rules can return one: {head}(x, y, at: t) <- … ts: t"
+        )
+    return QueryError(f"{head} has no property {name}", text=text, span=span, hint=hint)
+
+
+def _properties(rule: Rule) -> str:
+    return f"the properties {short_list(name for name, _ in rule.values)}" if rule.values else "no properties"
+
+
+def _check_orders(query: RegularQuery, text: str) -> None:
+    """The steps of a path in order of time have a time: edges of streams, and heads that select such edges."""
+    rules: dict[str, list[Rule]] = {}
+    for rule in query.rules:
+        rules.setdefault(rule.head, []).append(rule)
+
+    def derived(label: Label) -> Rule | None:
+        for rule in rules[label.name] if label.stream is None else ():
+            edge = single_edge(rule)
+            if edge is None:
+                return rule
+            assert isinstance(edge.expr, Label)
+            below = derived(edge.expr)
+            if below is not None:
+                return below
+        return None
+
+    for rule in query.rules:
+        for atom in rule.body:
+            for label in labels_of(atom.expr) if atom.order else ():
+                below = derived(label)
+                if below is not None:
+                    raise QueryError(
+                        f"{label.name} has no single time, so its paths have no order",
+                        text=text,
+                        span=label.span,
+                        hint=f"a step of a path that is {atom.order} is a label, or a head whose rules are each "
+                        f"a single edge in its own direction; {below.head} is not",
+                    )
+
+
+def _check_wildcards(query: RegularQuery, text: str) -> None:
+    for rule in query.rules:
+        for atom in rule.body:
+            is_edge = isinstance(atom.expr, Label) and atom.name is None and not atom.order
+            for label in () if is_edge else labels_of(atom.expr):
+                if label.is_any:
+                    raise QueryError(
+                        "a path follows edges of named labels",
+                        text=text,
+                        span=label.span or atom.span,
+                        hint="write the labels as alternatives: (a|b|c)+(x, y)",
+                    )
 
 
 def _check_paths(query: RegularQuery, text: str) -> None:

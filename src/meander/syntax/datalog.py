@@ -10,20 +10,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, pairwise
 
 from lark import Token, v_args
 from lark.tree import Meta
 
 from meander.errors import QueryError, Span
 from meander.syntax.checks import check_query
-from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
+from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part
+from meander.syntax.expressions import DURATION_HINT, Expression, Name
 from meander.syntax.parsing import Language, TextErrors, read, span_of
 from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
     Constant,
     Label,
+    PathOrder,
     RegularQuery,
     Rule,
     Term,
@@ -32,17 +34,44 @@ from meander.syntax.query import (
     map_labels,
 )
 from meander.syntax.sources import SourceClause, Sources
+from meander.syntax.types import KnownTypes, infer_types
+from meander.syntax.values import (
+    TIME_PROPERTY,
+    Comparison,
+    Const,
+    Predicate,
+    Ref,
+    ValueType,
+    conjunction,
+    refs,
+)
+
+_QUOTATIONS = r""""(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*'|`(?:[^`\r\n]|``)*`"""
+_BRACKETS = rf"""\[(?:[^\[\]"'`]|{_QUOTATIONS}|\[[^\[\]]*\])*\]"""
+_SKIPPED = rf"""[^\[\],.%#"'`<>=!]|(?<=\w)\.(?=\w)|[%#][^\n]*|{_QUOTATIONS}|{_BRACKETS}"""
+_OPERATOR = r"""[>=!]|<(?!-(?!\d))|(?<=[\s)"'])in\s*\["""
+_COMPARES = rf"(?=\s*+(?:{_SKIPPED})+(?:{_OPERATOR}))"
+"""What follows is a comparison: there is an operator before the next comma or full stop.
+
+A label and a variable look alike, and `a*(x, y)` is a path where `a*(x) > 5` compares, so that a parser with one
+token of lookahead cannot tell them apart. The brackets of step predicates, quotations and comments are skipped, and
+so is a dot within a name or a number.
+"""
 
 DATALOG = Language(
     name="Datalog",
     form="STREAM s WINDOW 24h  Answer(x, y) <- likes(x, z), follows+(z, y) as P.",
-    grammar="datalog.lark",
-    keywords=("STREAM", "WINDOW", "SLIDE", "RESULT", "as"),
+    grammars=("lexical.lark", "predicates.lark", "datalog.lark"),
+    starts=("start", "condition"),
+    keywords=("STREAM", "TABLE", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
     hints=(
-        ("DOT", "COLON", "a head and its body are separated by <-"),
+        ("_ARROW", "COLON", "a rule is written head <- body"),
+        ("COMPARISON", "DOT", "a value has no parts: a property is bound in its atom, as amount: m is"),
+        ("VBAR", "LSQB", "only a label has a predicate: write (a[w > 5]/b[w > 5])(x, y), each with its own"),
         ("DOT", "", "a rule ends with a full stop, and its atoms are separated by commas"),
         ("DURATION", "", DURATION_HINT),
     ),
+    terminals=f"_COMPARISON_ARROW.3: /(?:<-|:-|←){_COMPARES}/i\n_COMPARISON_COMMA.3: /,{_COMPARES}/i\n",
 )
 
 
@@ -59,6 +88,15 @@ class QualifiedName:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedTerm:
+    """`property: variable`, or with a literal."""
+
+    name: Name
+    value: Variable | Const
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """`RESULT a, b`."""
 
@@ -71,25 +109,63 @@ Statement = SourceClause | Results | Rule
 
 
 def parse_datalog(
-    text: str, *, unit: str = "s", views: Mapping[str, RegularQuery] | None = None
+    text: str,
+    *,
+    unit: str = "s",
+    views: Mapping[str, RegularQuery] | None = None,
+    types: KnownTypes | None = None,
 ) -> RegularQuery:
     """The regular query of a Datalog text; raises `QueryError`, with the position marked, if it is not one."""
     statements = _DatalogBuilder(text, unit).build(read(DATALOG, text))
-    return _Resolver(text, views or {}).resolve(statements)
+    return _Resolver(text, views or {}, unit, types).resolve(statements)
 
 
-class _DatalogBuilder(TreeBuilder[list[Statement]]):
+def parse_condition(text: str, *, unit: str = "s") -> Predicate:
+    """A predicate alone: `amount > 1000 and not currency = "EUR"`. Its names have no types yet."""
+    tree = read(DATALOG, text, start="condition")
+    return _PredicateBuilder(text, unit).build(tree).predicate
+
+
+class _PredicateBuilder(ConditionBuilder[Condition]):
+    """The tree of a predicate alone."""
+
+
+class _DatalogBuilder(ConditionBuilder[list[Statement]]):
     """Syntax tree to statements."""
 
     def start(self, statements: list[Statement]) -> list[Statement]:
         return statements
 
+    # -- streams and tables
+
     @v_args(meta=True, inline=True)
     def stream(
-        self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None
+        self,
+        meta: Meta,
+        keyword: Token,
+        name: Name,
+        properties: Declared | None,
+        window: int | None,
+        slide: int | None,
     ) -> SourceClause:
         self.check_dotless("stream", name)
-        return SourceClause(name, window, slide, span_of(meta))
+        return SourceClause(name, window, slide, span_of(meta), properties)
+
+    @v_args(meta=True, inline=True)
+    def table(
+        self,
+        meta: Meta,
+        keyword: Token,
+        name: Name,
+        properties: Declared | None,
+        window: int | None,
+        slide: int | None,
+    ) -> SourceClause:
+        self.check_dotless("table", name)
+        self.check_window(True, name, window or slide, span_of(meta))
+        return SourceClause(name, None, None, span_of(meta), properties, is_table=True)
+
+    # -- rules
 
     @v_args(meta=True)
     def result(self, meta: Meta, parts: list[QualifiedName]) -> Results:
@@ -101,52 +177,151 @@ class _DatalogBuilder(TreeBuilder[list[Statement]]):
             return QualifiedName(first.value, None, span_of(meta))
         return QualifiedName(second.value, first.value, span_of(meta))
 
-    @v_args(inline=True)
-    def label(self, symbol: QualifiedName) -> Expression:
-        return Expression(Label(symbol.name, symbol.qualifier, symbol.span), symbol.span)
+    @v_args(meta=True, inline=True)
+    def any_label(self, meta: Meta, stream: Name, star: Token) -> QualifiedName:
+        return QualifiedName("", stream.value, span_of(meta))
 
-    def terms(self, terms: list[Term | None]) -> tuple[Term, ...]:
-        return tuple(term for term in terms if term is not None)
+    @v_args(inline=True)
+    def label(self, symbol: QualifiedName, condition: Condition | None) -> Expression:
+        predicate = None if condition is None else condition.predicate
+        for ref in refs(predicate):
+            assert ref.span is not None
+            self.check_property(Name(str(ref.name), ref.span))
+        return Expression(Label(symbol.name, symbol.qualifier, symbol.span, predicate), symbol.span)
+
+    def terms(self, terms: list[Term | NamedTerm | None]) -> tuple[Term | NamedTerm, ...]:
+        present = tuple(term for term in terms if term is not None)
+        for before, term in pairwise(present):
+            if isinstance(before, NamedTerm) and not isinstance(term, NamedTerm):
+                raise self.error(
+                    "a vertex stands before the properties", term.span, "write a(x, y, amount: m)"
+                )
+        self.check_distinct(term.name for term in present if isinstance(term, NamedTerm))
+        return present
+
+    @v_args(meta=True, inline=True)
+    def named(self, meta: Meta, name: Name, given: Variable | Part) -> NamedTerm:
+        self.check_property(name)
+        value = given if isinstance(given, Variable) else given.node
+        assert isinstance(value, Variable | Const)
+        if isinstance(value, Variable) and value.name in TRUTHS:
+            value = Const(TRUTHS[value.name], ValueType.BOOL, value.span)
+        return NamedTerm(name, value, span_of(meta))
 
     @v_args(inline=True)
     def path_name(self, keyword: Token, name: Name) -> Name:
         return name
 
+    @v_args(inline=True)
+    def order(self, strictly: Token | None, ascending: Token) -> PathOrder:
+        return PathOrder.ASCENDING if strictly is None else PathOrder.STRICTLY_ASCENDING
+
     @v_args(meta=True, inline=True)
-    def head(self, meta: Meta, symbol: QualifiedName, terms: tuple[Term, ...], path: Name | None) -> Rule:
-        args = []
+    def head(
+        self, meta: Meta, symbol: QualifiedName, terms: tuple[Term | NamedTerm, ...], path: Name | None
+    ) -> Rule:
+        args, values = [], []
         for term in terms:
-            if isinstance(term, Constant):
-                raise self.error(
-                    "a head takes variables, not vertices",
-                    term.span,
-                    "let the body bind a variable to it, as a{0} does (the path without a step): "
-                    f"{symbol}(v, y) <- a(v, y), a{{0}}({self.text[_slice_of(term.span)]}, v).",
-                )
-            if term.name == "_":
+            value = term.value if isinstance(term, NamedTerm) else term
+            if isinstance(value, Variable) and value.name == "_":
                 raise self.error(
                     "_ stands for a variable that is not used, so a head cannot have it",
                     term.span,
                     "give the variable a name, in the body as well",
                 )
-            args.append(term)
-        return Rule(str(symbol), tuple(args), (), None if path is None else path.value, span_of(meta))
+            if isinstance(value, Constant):
+                raise self.error(
+                    "a head takes variables, not vertices",
+                    term.span,
+                    f"compare a variable with it: {symbol}(v, y) <- a(v, y), v = {self.text[_slice_of(term.span)]}.",
+                )
+            if isinstance(value, Const):
+                raise self.error(
+                    "a head takes variables, not values",
+                    term.span,
+                    "name a variable that the body binds to a property: a(x, y, amount: m)",
+                )
+            if isinstance(term, NamedTerm):
+                if term.name.value == TIME_PROPERTY:
+                    raise self.error(
+                        "a derived edge has no ts of its own",
+                        term.span,
+                        f"return the time under another name: at: {value.name}",
+                    )
+                values.append((term.name.value, value))
+            else:
+                args.append(value)
+        name = None if path is None else path.value
+        values.sort(key=lambda pair: pair[0])
+        return Rule(str(symbol), tuple(args), (), name, span_of(meta), tuple(values))
 
     @v_args(meta=True, inline=True)
-    def atom(self, meta: Meta, expression: Expression, terms: tuple[Term, ...], path: Name | None) -> Atom:
-        if len(terms) != 2:
+    def atom(
+        self,
+        meta: Meta,
+        expression: Expression,
+        terms: tuple[Term | NamedTerm, ...],
+        path: Name | None,
+        order: PathOrder | None,
+    ) -> Atom:
+        ends = [term for term in terms if not isinstance(term, NamedTerm)]
+        named = [term for term in terms if isinstance(term, NamedTerm)]
+        expr = expression.expr
+        is_path = path is not None or order is not None or not isinstance(expr, Label)
+        if len(ends) == 1 and is_path:
             raise self.error(
-                f"an atom has two arguments, this one has {len(terms)}",
+                "a path has two ends",
                 span_of(meta),
-                "an edge or a path leads from one vertex to another: follows(x, y)",
+                "an atom of one argument is a vertex with its label: account(x); a path leads from one vertex "
+                "to another: follows+(x, y)",
             )
-        return Atom(expression.expr, terms[0], terms[1], None if path is None else path.value, span_of(meta))
+        if len(ends) not in (1, 2):
+            raise self.error(
+                f"an atom has two arguments, this one has {len(ends)}",
+                span_of(meta),
+                "an edge or a path leads from one vertex to another: follows(x, y)"
+                + ("; a value is named: follows(x, y, since: t)" if len(ends) > 2 else ""),
+            )
+        if named and is_path:
+            raise self.error(
+                "a path has no properties",
+                named[0].span,
+                "only an edge has: compare those of the path's edges in the expression, (a[amount > 5])+(x, y)",
+            )
+        if isinstance(expr, Label):
+            literals = [
+                Comparison("=", Ref(term.name.value, None, term.name.span), term.value)
+                for term in named
+                if isinstance(term.value, Const)
+            ]
+            expr = replace(expr, predicate=conjunction([expr.predicate, *literals]), vertex=len(ends) == 1)
+        values = sorted(
+            ((term.name.value, term.value) for term in named if isinstance(term.value, Variable)),
+            key=lambda pair: pair[0],
+        )
+        return Atom(
+            expr,
+            ends[0],
+            ends[-1],
+            None if path is None else path.value,
+            span_of(meta),
+            tuple(values),
+            order or PathOrder.ANY,
+        )
 
-    def rule(self, parts: list[Rule | Atom]) -> Rule:
+    def rule(self, parts: list[Rule | Atom | Condition]) -> Rule:
         head = parts[0]
         assert isinstance(head, Rule)
         body = [part for part in parts[1:] if isinstance(part, Atom)]
-        return replace(head, body=_name_anonymous(head, body))
+        conditions = [part for part in parts[1:] if isinstance(part, Condition)]
+        if not body:
+            raise self.error(
+                f"the body of {head.head} compares, and binds nothing",
+                conditions[0].span,
+                "add an edge or a path whose vertices and values are compared",
+            )
+        predicate = conjunction(part.predicate for part in conditions)
+        return replace(head, body=_name_anonymous(head, body), predicate=predicate)
 
 
 def _slice_of(span: Span | None) -> slice:
@@ -156,20 +331,35 @@ def _slice_of(span: Span | None) -> slice:
 def _name_anonymous(head: Rule, body: list[Atom]) -> tuple[Atom, ...]:
     """The body with each `_` replaced by a variable that occurs nowhere else in the rule."""
     terms = [*head.args, *(term for atom in body for term in (atom.src, atom.trg))]
+    named_values = [*head.values, *(value for atom in body for value in atom.values)]
+    terms += [variable for _, variable in named_values]
     taken = {term.name for term in terms if isinstance(term, Variable)}
     names = (name for number in count(1) if (name := f"_{number}") not in taken)
 
     def named(term: Term) -> Term:
-        return replace(term, name=next(names)) if isinstance(term, Variable) and term.name == "_" else term
+        return variable(term) if isinstance(term, Variable) else term
 
-    return tuple(replace(atom, src=named(atom.src), trg=named(atom.trg)) for atom in body)
+    def variable(term: Variable) -> Variable:
+        return replace(term, name=next(names)) if term.name == "_" else term
+
+    def changed(atom: Atom) -> Atom:
+        src = named(atom.src)
+        trg = src if atom.src is atom.trg else named(atom.trg)
+        values = tuple((name, variable(term)) for name, term in atom.values)
+        return replace(atom, src=src, trg=trg, values=values)
+
+    return tuple(changed(atom) for atom in body)
 
 
 class _Resolver(TextErrors):
     """Statements to regular query: what each name means."""
 
-    def __init__(self, text: str, views: Mapping[str, RegularQuery]) -> None:
+    def __init__(
+        self, text: str, views: Mapping[str, RegularQuery], unit: str, types: KnownTypes | None
+    ) -> None:
         self.text = text
+        self.unit = unit
+        self.types = types
         self.sources = Sources(text, views, keyword="STREAM", window="WINDOW 24h", slide="SLIDE 1h")
         self.declared: dict[str, None] = {}
         self.heads: set[str] = set()
@@ -192,7 +382,8 @@ class _Resolver(TextErrors):
         self.paths = {atom.name for rule in written for atom in rule.body if atom.name is not None}
         rules = (*spliced, *(self.resolve_rule(rule) for rule in written))
         results = self.results([s for s in statements if isinstance(s, Results)], written)
-        return check_query(RegularQuery(tuple(self.sources.streams.values()), rules, results), self.text)
+        query = RegularQuery(tuple(self.sources.streams.values()), rules, results)
+        return infer_types(check_query(query, self.text), self.unit, self.text, self.types)
 
     def declare(self, clause: SourceClause) -> tuple[Rule, ...]:
         name = clause.name.value
@@ -212,12 +403,16 @@ class _Resolver(TextErrors):
                 f"{view} is read by this query, so its labels stand in bodies alone; choose another head",
             )
         body = tuple(replace(atom, expr=map_labels(atom.expr, self.resolve_label)) for atom in rule.body)
+        for atom in body:
+            for name, variable in atom.values:
+                if isinstance(atom.expr, Label) and atom.expr.stream is not None:
+                    self.sources.check_property(atom.expr.stream, name, variable.span)
         return replace(rule, body=body)
 
     def resolve_label(self, label: Label) -> Label:
         symbol = str(label)
         if symbol in self.heads:
-            return Label(symbol, None, label.span)
+            return replace(label, name=symbol, stream=None)
         if label.stream is not None:
             return self.label_of(label.stream, label)
         if label.name in self.paths:

@@ -77,6 +77,10 @@ class TreeBuilder(Transformer_NonRecursive[Token, T], TextErrors):
 
     @v_args(inline=True)
     def name(self, token: Token) -> Name:
+        return self.unquoted(token)
+
+    def unquoted(self, token: Token) -> Name:
+        """A name out of its backquotes."""
         value = token[1:-1].replace("``", "`") if token.type == "QUOTED" else str(token)
         return Name(value, span_of(token))
 

@@ -15,8 +15,10 @@ becomes
 - A constructed path `(u)-/@p:because/->(v)` is a rule over the whole MATCH that names the atom of its path.
 - A PATH clause is a rule for each stream or view that it is used on, as its labels are those of the MATCH.
 - WHERE unifies variables; the one that comes first in the text stays. A variable that equals a vertex is
-  replaced by it. If it is the end of an element it stays, and is bound by the empty path from that
-  vertex: `follows{0}("alice", u)`.
+  replaced by it. If it is the end of an element it stays, and is compared: `u = "alice"`. All other terms compare
+  in each rule, and `e.amount` is a variable that e's atom binds to its property.
+- An edge of several labels, or in either direction, is a path of one step, or a head of its own if its values are
+read.
 - OPTIONAL blocks are alternatives, each together with the mandatory part of its MATCH. If two variables
   connect a MATCH with the rest they become the rules of one head over these two; otherwise each element has a rule
   for each choice of alternatives.
@@ -32,10 +34,15 @@ from meander.syntax.gcore_rules import QueryTranslator
 from meander.syntax.gcore_scope import Scope
 from meander.syntax.gcore_tree import GcoreQuery, parse_tree
 from meander.syntax.query import Atom, Label, RegularQuery, Rule
+from meander.syntax.types import KnownTypes, infer_types
 
 
 def parse_gcore(
-    text: str, *, unit: str = "s", views: Mapping[str, RegularQuery] | None = None
+    text: str,
+    *,
+    unit: str = "s",
+    views: Mapping[str, RegularQuery] | None = None,
+    types: KnownTypes | None = None,
 ) -> RegularQuery:
     """The regular query of a G-CORE text; raises `QueryError`, with the position marked, if it is not one."""
     queries = parse_tree(text, unit)
@@ -48,7 +55,8 @@ def parse_gcore(
             scope.undefined_views.discard(query.view.value)
             scope.sources.view_labels[query.view.value] = tuple(heads)
     results = _results(queries[-1], heads, scope)
-    return check_query(RegularQuery(tuple(scope.sources.streams.values()), tuple(scope.rules), results), text)
+    regular = RegularQuery(tuple(scope.sources.streams.values()), tuple(scope.rules), results)
+    return infer_types(check_query(regular, text), unit, text, types)
 
 
 def _check_order(queries: Sequence[GcoreQuery], scope: Scope) -> None:
@@ -86,6 +94,8 @@ def _results(query: GcoreQuery, heads: Mapping[str, str], scope: Scope) -> tuple
     results = tuple(heads.values())
     if len(results) > 1 or results == ("Answer",) or any(element.path for element in query.elements):
         return results
-    src, trg = next(rule.args for rule in scope.rules if rule.head == results[0])
-    scope.rules.append(Rule("Answer", (src, trg), (Atom(Label(results[0]), src, trg),)))
+    rule = next(rule for rule in scope.rules if rule.head == results[0])
+    src, trg = rule.args
+    edge = Atom(Label(results[0]), src, trg, values=rule.values)
+    scope.rules.append(Rule("Answer", rule.args, (edge,), values=rule.values))
     return ("Answer",)

@@ -11,15 +11,20 @@ from math import prod
 
 from meander.errors import Span
 from meander.syntax.checks import check_acyclic
+from meander.syntax.conditions import Condition
 from meander.syntax.equalities import Equalities
+from meander.syntax.gcore_members import Members, is_member
 from meander.syntax.gcore_scope import Scope
 from meander.syntax.gcore_tree import (
     REFERENCE,
+    EdgePattern,
     Element,
     GcoreQuery,
     GraphPattern,
     Match,
     PathClause,
+    Properties,
+    StepPattern,
     VertexPattern,
 )
 from meander.syntax.printing import short_list
@@ -27,14 +32,29 @@ from meander.syntax.query import (
     Atom,
     Constant,
     Either,
+    Inverse,
     Label,
     PathExpr,
-    Repeat,
     Rule,
     Term,
+    Values,
     Variable,
     labels_of,
     map_labels,
+)
+from meander.syntax.values import (
+    TIME_PROPERTY,
+    Comparison,
+    Const,
+    Predicate,
+    Ref,
+    Scalar,
+    ValueType,
+    conjunction,
+    conjuncts,
+    equals_vertex,
+    map_refs,
+    refs,
 )
 
 MAX_CHOICES = 100
@@ -70,31 +90,89 @@ class QueryTranslator:
         self.constructed_paths = {element.path.name for element in query.elements if element.path is not None}
         self.named_paths: set[str] = set()
         self.anonymous: dict[int, str] = {}
-        written = {node.variable.name for node in _nodes(query) if node.variable is not None}
-        self.anonymous_names = (name for number in count(1) if (name := f"_{number}") not in written)
+        self.taken_names = {node.variable.name for node in _nodes(query) if node.variable is not None}
+        returned = [value for element in query.elements for _, value in element.properties]
+        self.members = Members(scope, [query.where], returned, self.taken_names)
+        taken = self.taken_names
+        self.anonymous_names = (name for number in count(1) if (name := f"_{number}") not in taken)
 
     def translate(self) -> None:
         self.collect_clauses()
         equalities = Equalities(self.scope.text)
         blocks = [self.block(match, equalities) for match in self.query.matches]
         self.check_path_variables(blocks)
-        for equality in self.query.equalities:
-            for term in (equality.left, equality.right):
-                if isinstance(term, Variable) and term.name not in equalities:
-                    raise self.scope.error(
-                        f"the variable {term.name} does not occur in MATCH",
-                        term.span,
-                        f"the variables of MATCH are {short_list(equalities)}",
-                    )
-            equalities.unify(equality.left, equality.right, equality.span)
+        self.members.check_bound(equalities)
+        predicate = self.conditions(self.query.where, equalities)
         ends = [self.ends(element) for element in self.query.elements]
+        values = [self.values(element) for element in self.query.elements]
         needed = {equalities.variable(variable).name for pair in ends for variable in pair}
+        needed |= {str(ref.name) for ref in refs(predicate)}
         bodies = self.bodies(blocks, equalities, needed)
-        for element, args in zip(self.query.elements, ends, strict=True):
+        for element, args, returned in zip(self.query.elements, ends, values, strict=True):
             self.check_choices(element, args, bodies, equalities)
             for body in bodies:
+                self.check_members(body, [*(variable for _, variable in returned), *refs(predicate)])
                 path = None if element.path is None else element.path.name
-                self.add_rule(self.heads[element.label], args, body, equalities, element.span, path)
+                head = self.heads[element.label]
+                self.add_rule(head, args, body, equalities, element.span, path, predicate, returned)
+
+    def conditions(self, where: Condition | None, equalities: Equalities) -> Predicate | None:
+        """The terms of a WHERE, but equalities of vertices, which unify; members are the variables of their
+        values."""
+        rest: list[Predicate] = []
+        for term in conjuncts(None if where is None else where.predicate):
+            for ref in refs(term):
+                if not is_member(ref) and str(ref.name) not in equalities:
+                    raise self.scope.error(
+                        f"the variable {ref.name} does not occur in MATCH",
+                        ref.span,
+                        f"{ref.name} is an edge: compare its properties, {ref.name}.amount"
+                        if str(ref.name) in self.members.bound
+                        else f"the variables of MATCH are {short_list(equalities)}",
+                    )
+            match term:
+                case Comparison("=", Ref() | Const() as left, Ref() | Const() as right) if (
+                    terms := (_vertex(left), _vertex(right))
+                )[0] is not None and terms[1] is not None:
+                    assert where is not None
+                    spans = [side.span for side in (left, right) if side.span is not None]
+                    span = Span(spans[0].start, spans[-1].end) if spans else where.span
+                    equalities.unify(terms[0], terms[1], span)
+                case _:
+                    rest.append(term)
+        predicate = conjunction(rest)
+        return None if predicate is None else map_refs(predicate, self.members.value)
+
+    def values(self, element: Element) -> Values:
+        """The values that a constructed edge returns."""
+        returned = []
+        for name, value in element.properties:
+            if not isinstance(value, Ref) or not is_member(value):
+                raise self.scope.error(
+                    f"the property {name.value} of a constructed edge is one of MATCH's edges or vertices",
+                    value.span,
+                    f"name an edge, and its property: -[e:transfer]-> … {{{name.value}: e.amount}}",
+                )
+            if name.value == TIME_PROPERTY:
+                raise self.scope.error(
+                    "a constructed edge has no ts of its own",
+                    name.span,
+                    f"return the time under another name: {{at: {value.name}}}",
+                )
+            returned.append((name.value, Variable(str(self.members.value(value).name), value.span)))
+        return tuple(sorted(returned, key=lambda pair: pair[0]))
+
+    def check_members(self, body: Sequence[Atom], used: Iterable[Variable | Ref]) -> None:
+        """Every alternative must bind the values that are compared or returned."""
+        bound = {variable.name for atom in body for _, variable in atom.values}
+        for value in used:
+            member = self.members.written.get(str(value.name))
+            if member is not None and value.name not in bound:
+                raise self.scope.error(
+                    f"{member.name} is not bound by every OPTIONAL",
+                    member.span,
+                    "each OPTIONAL is an alternative, and what is compared or returned is needed in all of them",
+                )
 
     def check_path_variables(self, blocks: Sequence[_Block]) -> None:
         """A path variable is used once, but that alternatives may use the same."""
@@ -131,7 +209,7 @@ class QueryTranslator:
         for name, clause in self.clauses.items():
             for pattern in clause.patterns:
                 for step in pattern.steps:
-                    for label in labels_of(step.expression.expr):
+                    for label in labels_of(step.expression.expr) if isinstance(step, StepPattern) else ():
                         if label.stream == REFERENCE:
                             self.check_reference(label)
                             uses[name].setdefault(label.name, label)
@@ -155,7 +233,11 @@ class QueryTranslator:
         if (name, source) not in self.clause_heads:
             clause = self.clauses[name]
             equalities = Equalities(self.scope.text)
+            outer, self.members = self.members, Members(self.scope, [clause.where], [], self.taken_names)
             atoms = self.atoms(clause.patterns, source, equalities)
+            self.members.check_bound(equalities)
+            predicate = self.conditions(clause.where, equalities)
+            self.members = outer
             self.check_path_variables([_Block(atoms, ())])
             if not atoms:
                 raise self.scope.error(
@@ -166,7 +248,7 @@ class QueryTranslator:
             nodes = clause.patterns[0].nodes
             head = self.scope.fresh(name)
             ends = (self.variable(nodes[0]), self.variable(nodes[-1]))
-            self.add_rule(head, ends, atoms, equalities, clause.name.span)
+            self.add_rule(head, ends, atoms, equalities, clause.name.span, predicate=predicate)
             self.clause_heads[name, source] = head
         return self.clause_heads[name, source]
 
@@ -196,18 +278,83 @@ class QueryTranslator:
                 equalities.add(self.variable(node).name)
                 if node.constant is not None:
                     equalities.unify(self.variable(node), node.constant, node.span)
+                if node.label is not None:
+                    label = self.scope.sources.label(
+                        Label(
+                            node.label.value,
+                            None,
+                            node.label.span,
+                            self.literals(node.properties),
+                            vertex=True,
+                        ),
+                        source,
+                    )
+                    vertex = self.variable(node)
+                    values = self.bind(node.variable, label)
+                    atoms.append(Atom(label, vertex, vertex, None, node.span, values))
             for left, step, right in zip(pattern.nodes[:-1], pattern.steps, pattern.nodes[1:], strict=True):
                 src, trg = (right, left) if step.backwards else (left, right)
-                atoms.append(
-                    Atom(
-                        map_labels(step.expression.expr, resolved),
-                        self.variable(src),
-                        self.variable(trg),
-                        None if step.variable is None else step.variable.name,
-                        step.span,
-                    )
-                )
+                ends = (self.variable(src), self.variable(trg))
+                if isinstance(step, EdgePattern):
+                    atoms.append(self.edge(step, ends, source))
+                    continue
+                name = None if step.variable is None else step.variable.name
+                expr = map_labels(step.expression.expr, resolved)
+                atoms.append(Atom(expr, *ends, name, step.span, (), step.order))
         return tuple(atoms)
+
+    def literals(self, properties: Properties) -> Predicate | None:
+        """The predicate of a property map in MATCH."""
+        for _, value in properties:
+            if not isinstance(value, Const):
+                raise self.scope.error(
+                    "in MATCH, a property map has values",
+                    value.span,
+                    "compare with the property of another edge in WHERE: e.amount = f.amount",
+                )
+        return conjunction(
+            Comparison("=", Ref(name.value, None, name.span), value) for name, value in properties
+        )
+
+    def bind(self, variable: Variable | None, *labels: Label) -> Values:
+        """The values that are read of an edge or vertex variable."""
+        values = () if variable is None else self.members.bind(variable.name)
+        for label in labels:
+            if label.stream is not None:
+                for name, value in values:
+                    self.scope.sources.check_property(label.stream, name, value.span)
+        return values
+
+    def edge(self, step: EdgePattern, ends: tuple[Variable, Variable], source: str) -> Atom:
+        """The atom of an edge. One of several labels or directions is a path of a single step; or, if values are read
+        of it, an edge of a head of its own."""
+        if step.variable is not None and step.variable.name in self.taken_names:
+            raise self.scope.error(
+                f"{step.variable.name} is an edge here, and a vertex elsewhere",
+                step.variable.span,
+                "give the edge another variable",
+            )
+        predicate = self.literals(step.properties)
+        labels = [
+            self.scope.sources.label(replace(label, predicate=predicate), source)
+            for label in step.labels or (Label("", None, step.span),)
+        ]
+        values = self.bind(step.variable, *labels)
+        if len(labels) == 1 and not step.both:
+            return Atom(labels[0], *ends, None, step.span, values)
+        if not values and not labels[0].is_any:
+            steps: list[PathExpr] = [*labels, *(map(Inverse, labels) if step.both else ())]
+            return Atom(Either(tuple(dict.fromkeys(steps))), *ends, None, step.span)
+        head = self.scope.fresh("Edge")
+        x, y = Variable("x"), Variable("y")
+        inner = tuple((name, Variable(f"v{number}")) for number, (name, _) in enumerate(values, start=1))
+        returned = tuple((name if name != TIME_PROPERTY else "at", variable) for name, variable in inner)
+        for label in labels:
+            for src, trg in ((x, y), (y, x)) if step.both else ((x, y),):
+                atom = Atom(label, src, trg, None, step.span, inner)
+                self.scope.rules.append(Rule(head, (x, y), (atom,), None, step.span, returned))
+        outer = tuple((name if name != TIME_PROPERTY else "at", variable) for name, variable in values)
+        return Atom(Label(head, None, step.span), *ends, None, step.span, outer)
 
     def variable(self, node: VertexPattern) -> Variable:
         """The vertex's variable; an anonymous vertex gets a fresh one."""
@@ -264,6 +411,7 @@ class QueryTranslator:
         if (
             any(set(variables) != set(joined[0]) for variables in joined)
             or len(joined[0]) != 2
+            or any(atom.values for variant in variants for atom in variant)
             or names & self.constructed_paths
         ):
             return tuple(variants)
@@ -322,6 +470,8 @@ class QueryTranslator:
         equalities: Equalities,
         span: Span | None,
         path: str | None = None,
+        predicate: Predicate | None = None,
+        values: Values = (),
     ) -> None:
         """Add the rule with variables unified, vertices inserted, and path names unique in the query."""
         if len(self.scope.rules) >= MAX_RULES:
@@ -342,6 +492,14 @@ class QueryTranslator:
                 else replace(constant, span=term.span)
             )
 
+        def compared(ref: Ref) -> Scalar:
+            if str(ref.name) not in equalities:
+                return ref
+            term = placed(Variable(str(ref.name), ref.span))
+            if isinstance(term, Constant):
+                return Const(term.value, ValueType.VERTEX, ref.span)
+            return Ref(term.name, None, ref.span)
+
         atoms = []
         path_name = None
         for atom in body:
@@ -349,12 +507,14 @@ class QueryTranslator:
             if atom.name is not None and atom.name == path:
                 path_name = name
             atoms.append(replace(atom, src=placed(atom.src), trg=placed(atom.trg), name=name))
+        terms = [None if predicate is None else map_refs(predicate, compared)]
+        bound = {name for atom in atoms for name in _names_of(atom)}
         for name in dict.fromkeys(variable.name for variable in args):
             constant = equalities.constant(name)
-            binding = next((a for a in atoms if Variable(name) in (a.src, a.trg)), None)
-            if constant is not None and binding is not None:
-                atoms.append(Atom(_no_step(binding.expr), constant, Variable(name), None, binding.span))
-        self.scope.rules.append(Rule(head, args, tuple(atoms), path_name, span))
+            if constant is not None and name in bound:
+                terms.append(equals_vertex(name, constant.value))
+        rule = Rule(head, args, tuple(atoms), path_name, span, values, conjunction(terms))
+        self.scope.rules.append(rule)
 
     def path_name(self, name: str | None, *, constructed: bool) -> str | None:
         """The name of a path in a rule. Of several rules over one path, the one that returns it has its name."""
@@ -364,10 +524,17 @@ class QueryTranslator:
         return self.scope.fresh(name)
 
 
-def _no_step(expr: PathExpr) -> Repeat:
-    """The empty path at every vertex that an expression can reach: `follows{0}`, `(likes|posts){0}`."""
-    labels = tuple(dict.fromkeys(labels_of(expr)))
-    return Repeat(labels[0] if len(labels) == 1 else Either(labels), 0, 0)
+def _vertex(scalar: Ref | Const) -> Term | None:
+    """A side of an equality as a vertex; None for a value."""
+    if isinstance(scalar, Ref):
+        return None if is_member(scalar) else Variable(str(scalar.name), scalar.span)
+    if scalar.type in (ValueType.STRING, ValueType.INT) and isinstance(scalar.value, str | int):
+        return Constant(scalar.value, scalar.span)
+    return None
+
+
+def _names_of(atom: Atom) -> list[str]:
+    return [term.name for term in (atom.src, atom.trg) if isinstance(term, Variable)]
 
 
 def _variables_of(atoms: Iterable[Atom], equalities: Equalities) -> Iterator[str]:

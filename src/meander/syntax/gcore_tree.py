@@ -7,58 +7,79 @@ that its MATCH is ON, and `REFERENCE` for `~Name`, a PATH clause.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lark import Token, v_args
 from lark.tree import Meta
 
 from meander.errors import Span
-from meander.syntax.expressions import DURATION_HINT, Expression, Name, TreeBuilder
+from meander.syntax.conditions import Condition, ConditionBuilder, Declared, Part
+from meander.syntax.expressions import DURATION_HINT, Expression, Name
 from meander.syntax.parsing import Language, read, span_of
-from meander.syntax.query import Constant, Label, Term, Variable
+from meander.syntax.query import Constant, Label, PathOrder, Variable
 from meander.syntax.sources import SourceClause
+from meander.syntax.values import Const, Ref
 
 REFERENCE = "~"
 
 GCORE = Language(
     name="G-CORE",
     form="CONSTRUCT (u)-[:x]->(v) MATCH (u)-[:a]->(v) ON s WINDOW(24h)",
-    grammar="gcore.lark",
+    grammars=("lexical.lark", "predicates.lark", "gcore.lark"),
     keywords=(
         *("GRAPH", "VIEW", "AS", "PATH", "CONSTRUCT", "MATCH"),
-        *("OPTIONAL", "ON", "WINDOW", "SLIDE", "WHERE", "AND"),
+        *("OPTIONAL", "ON", "TABLE", "WINDOW", "SLIDE", "WHERE", "STRICTLY", "ASCENDING"),
     ),
     hints=(
-        ("EQUAL", "COLON", "vertices have no labels: write (u), and describe u by its edges"),
         ("TILDE", "NAME", "a label begins with a colon, a PATH clause with a tilde: :follows, ~RL"),
         ("TILDE", "MINUS", "an expression ends with >: -/p<:follows*>/->"),
-        ("COLON", "NAME", "an edge has a label and no variable: -[:likes]->"),
+        ("COLON", "NAME", "the label of an edge begins with a colon: -[:likes]->, -[e:likes]->"),
         ("COLON", "", "an edge has a label: -[:likes]->"),
         ("AT", "", "a constructed path is one of MATCH's paths: -/@p:label/->, if MATCH has -/p<…>/->"),
         ("LESSTHAN", "COLON", "the expression of a path stands in angle brackets: -/<:follows*>/->"),
         ("LESSTHAN", "AT", "only CONSTRUCT has -/@p:label/->; in MATCH, a path is -/p<:follows*>/->"),
         ("ON", "", "a MATCH ends with its stream: ON social WINDOW(24h) SLIDE(1h)"),
-        ("AND", "NAME", "conditions are joined by AND; alternatives are patterns, each with OPTIONAL"),
+        ("_AND", "NAME", "conditions are joined by AND and OR"),
         ("DURATION", "", DURATION_HINT),
     ),
 )
 
 
+Properties = tuple[tuple[Name, Ref | Const], ...]
+"""`{amount: 5, currency: e.currency}`"""
+
+
 @dataclass(frozen=True, slots=True)
 class VertexPattern:
-    """`(u)`, `("alice")`, `(u = "alice")` or `()`."""
+    """`(u)`, `("alice")`, `(u = "alice")`, `()`, `(u:account)` or `(u:account {risk: 3})`."""
 
     variable: Variable | None
     constant: Constant | None
     span: Span
+    label: Name | None = None
+    properties: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StepPattern:
-    """`-[:label]->` or `-/p<expression>/->`; `backwards` if the arrow points to the left."""
+    """`-/p<expression>/->`; `backwards` if the arrow points to the left."""
 
     expression: Expression
     variable: Variable | None
     backwards: bool
+    span: Span
+    order: PathOrder = PathOrder.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePattern:
+    """`-[e:a|b {amount: 5}]->`, of any label without labels, and in either direction if `both`."""
+
+    labels: tuple[Label, ...]
+    variable: Variable | None
+    properties: Properties
+    backwards: bool
+    both: bool
     span: Span
 
 
@@ -77,7 +98,7 @@ class GraphPattern:
     """`(a)-[:x]->(b)<-[:y]-(c)`: a node more than steps."""
 
     nodes: tuple[VertexPattern, ...]
-    steps: tuple[StepPattern, ...]
+    steps: tuple[StepPattern | EdgePattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +110,7 @@ class Element:
     label: str
     path: Variable | None
     span: Span
+    properties: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +124,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class PathClause:
-    """`PATH name = patterns`: the path leads from the first node of the first pattern to its last."""
+    """`PATH name = patterns [WHERE …]`: the path leads from the first node of the first pattern to its last."""
 
     name: Name
     patterns: tuple[GraphPattern, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Equality:
-    """`(u) = (v)` or `(u) = "alice"`."""
-
-    left: Term
-    right: Term
-    span: Span
+    where: Condition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,7 @@ class GcoreQuery:
     paths: tuple[PathClause, ...]
     elements: tuple[Element, ...]
     matches: tuple[Match, ...]
-    equalities: tuple[Equality, ...]
+    where: Condition | None
     span: Span
     view: Name | None = None
 
@@ -134,7 +148,7 @@ def parse_tree(text: str, unit: str) -> list[GcoreQuery]:
     return _GcoreBuilder(text, unit).build(read(GCORE, text))
 
 
-class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
+class _GcoreBuilder(ConditionBuilder[list[GcoreQuery]]):
     def start(self, queries: list[GcoreQuery]) -> list[GcoreQuery]:
         return queries
 
@@ -150,14 +164,15 @@ class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
             paths=tuple(part for part in parts if isinstance(part, PathClause)),
             elements=constructed,
             matches=tuple(part for part in parts if isinstance(part, Match)),
-            equalities=tuple(parts[-1]) if isinstance(parts[-1], list) else (),
+            where=next((part for part in parts if isinstance(part, Condition)), None),
             span=span_of(meta),
         )
 
     @v_args(inline=True)
-    def path_clause(self, keyword: Token, name: Name, *patterns: GraphPattern) -> PathClause:
+    def path_clause(self, keyword: Token, name: Name, *parts: GraphPattern | Condition | None) -> PathClause:
         self.check_dotless("PATH clause", name)
-        return PathClause(name, patterns)
+        patterns = tuple(part for part in parts if isinstance(part, GraphPattern))
+        return PathClause(name, patterns, next((part for part in parts if isinstance(part, Condition)), None))
 
     @v_args(meta=True)
     def construct(self, meta: Meta, parts: list[list[Element]]) -> tuple[Element, ...]:
@@ -184,50 +199,109 @@ class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
 
     @v_args(meta=True, inline=True)
     def source(
-        self, meta: Meta, keyword: Token, name: Name, window: int | None, slide: int | None
+        self,
+        meta: Meta,
+        keyword: Token,
+        table: Token | None,
+        name: Name,
+        properties: Declared | None,
+        window: int | None,
+        slide: int | None,
     ) -> SourceClause:
         self.check_dotless("stream", name)
-        return SourceClause(name, window, slide, span_of(meta))
+        self.check_window(table is not None, name, window or slide, span_of(meta))
+        return SourceClause(name, window, slide, span_of(meta), properties, table is not None)
 
-    def where(self, parts: list[Token | Equality]) -> list[Equality]:
-        return [part for part in parts if isinstance(part, Equality)]
+    @v_args(inline=True)
+    def where(self, keyword: Token, condition: Condition) -> Condition:
+        return condition
 
     @v_args(meta=True, inline=True)
-    def equality(self, meta: Meta, left: Term, right: Term) -> Equality:
-        return Equality(left, right, span_of(meta))
+    def member(self, meta: Meta, variable: Token, name: Token) -> Part:
+        prop = self.unquoted(name)
+        self.check_property(prop)
+        return Part(Ref(f"{self.unquoted(variable).value}.{prop.value}", None, span_of(meta)), 1)
+
+    @v_args(inline=True)
+    def entry(self, name: Name, part: Part) -> tuple[Name, Ref | Const]:
+        self.check_property(name)
+        assert isinstance(part.node, Ref | Const)
+        return name, part.node
+
+    def map(self, parts: list[object]) -> Properties:
+        entries = tuple(part for part in parts if isinstance(part, tuple))
+        self.check_distinct(name for name, _ in entries)
+        return entries
+
+    def labels(self, names: list[Name | None]) -> tuple[Label, ...]:
+        return tuple(Label(name.value, None, name.span) for name in names if name is not None)
 
     # -- patterns
 
     def pattern(self, parts: list[VertexPattern | StepPattern]) -> GraphPattern:
         return GraphPattern(
             tuple(part for part in parts if isinstance(part, VertexPattern)),
-            tuple(part for part in parts if isinstance(part, StepPattern)),
+            tuple(part for part in parts if isinstance(part, StepPattern | EdgePattern)),
         )
 
     @v_args(meta=True, inline=True)
-    def node(self, meta: Meta, variable: Variable | None, constant: Constant | None) -> VertexPattern:
+    def node(
+        self,
+        meta: Meta,
+        variable: Variable | None,
+        label: Name | None,
+        constant: Constant | None,
+        properties: Properties | None,
+    ) -> VertexPattern:
         anonymous = variable is None or variable.name == "_"
-        return VertexPattern(None if anonymous else variable, constant, span_of(meta))
+        if properties and label is None:
+            raise self.error(
+                "the properties of a vertex belong to one of its labels",
+                span_of(meta),
+                "name it: (x:account {risk: 3})",
+            )
+        return VertexPattern(
+            None if anonymous else variable, constant, span_of(meta), label, properties or ()
+        )
 
     @v_args(meta=True, inline=True)
     def constant_node(self, meta: Meta, constant: Constant) -> VertexPattern:
         return VertexPattern(None, constant, span_of(meta))
 
-    @v_args(meta=True, inline=True)
-    def edge(self, meta: Meta, label: Name) -> StepPattern:
-        return StepPattern(self.label_expression(label), None, False, span_of(meta))
+    @v_args(meta=True)
+    def edge(self, meta: Meta, parts: list[Any]) -> EdgePattern:
+        return self._edge(meta, parts, backwards=False, both=False)
+
+    @v_args(meta=True)
+    def edge_back(self, meta: Meta, parts: list[Any]) -> EdgePattern:
+        return self._edge(meta, parts, backwards=True, both=False)
+
+    @v_args(meta=True)
+    def edge_both(self, meta: Meta, parts: list[Any]) -> EdgePattern:
+        return self._edge(meta, parts, backwards=False, both=True)
+
+    @staticmethod
+    def _edge(meta: Meta, parts: list[Any], *, backwards: bool, both: bool) -> EdgePattern:
+        _, variable, labels, properties, _ = parts
+        if variable is not None and variable.name == "_":
+            variable = None
+        return EdgePattern(labels or (), variable, properties or (), backwards, both, span_of(meta))
+
+    @v_args(inline=True)
+    def order(self, strictly: Token | None, ascending: Token) -> PathOrder:
+        return PathOrder.ASCENDING if strictly is None else PathOrder.STRICTLY_ASCENDING
 
     @v_args(meta=True, inline=True)
-    def edge_back(self, meta: Meta, label: Name) -> StepPattern:
-        return StepPattern(self.label_expression(label), None, True, span_of(meta))
+    def path(
+        self, meta: Meta, variable: Variable | None, expression: Expression, order: PathOrder | None
+    ) -> StepPattern:
+        return StepPattern(expression, variable, False, span_of(meta), order or PathOrder.ANY)
 
     @v_args(meta=True, inline=True)
-    def path(self, meta: Meta, variable: Variable | None, expression: Expression) -> StepPattern:
-        return StepPattern(expression, variable, False, span_of(meta))
-
-    @v_args(meta=True, inline=True)
-    def path_back(self, meta: Meta, variable: Variable | None, expression: Expression) -> StepPattern:
-        return StepPattern(expression, variable, True, span_of(meta))
+    def path_back(
+        self, meta: Meta, variable: Variable | None, expression: Expression, order: PathOrder | None
+    ) -> StepPattern:
+        return StepPattern(expression, variable, True, span_of(meta), order or PathOrder.ANY)
 
     @v_args(meta=True, inline=True)
     def constructed_path(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
@@ -237,17 +311,31 @@ class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
     def constructed_path_back(self, meta: Meta, variable: Variable, label: Name) -> ConstructedPath:
         return ConstructedPath(Label(label.value, None, label.span), variable, True, span_of(meta))
 
-    def constructed(self, parts: list[VertexPattern | StepPattern | ConstructedPath]) -> list[Element]:
+    def constructed(self, parts: list[VertexPattern | EdgePattern | ConstructedPath]) -> list[Element]:
         elements = []
         for left, step, right in zip(parts[:-2:2], parts[1:-1:2], parts[2::2], strict=True):
             assert isinstance(left, VertexPattern)
             assert isinstance(right, VertexPattern)
-            assert isinstance(step, StepPattern | ConstructedPath)
-            label = step.label if isinstance(step, ConstructedPath) else step.expression.expr
-            assert isinstance(label, Label)
-            src, trg = (right, left) if step.backwards else (left, right)
+            for node in (left, right):
+                if node.label is not None:
+                    raise self.error(
+                        "CONSTRUCT makes edges and paths",
+                        node.span,
+                        "the labels of its vertices belong into MATCH, and their properties to its edges",
+                    )
+            src, trg = (right, left) if step.backwards else (left, right)  # type: ignore[union-attr]
             span = Span(left.span.start, right.span.end)
-            elements.append(Element(src, trg, label.name, step.variable, span))
+            if isinstance(step, ConstructedPath):
+                elements.append(Element(src, trg, step.label.name, step.variable, span))
+                continue
+            assert isinstance(step, EdgePattern)
+            if len(step.labels) != 1 or step.both or step.variable is not None:
+                raise self.error(
+                    "a constructed edge has one label, one direction, and no variable",
+                    step.span,
+                    "write -[:alert]-> or -[:alert {amount: e.amount}]->",
+                )
+            elements.append(Element(src, trg, step.labels[0].name, None, span, step.properties))
         return elements
 
     # -- expressions
@@ -257,7 +345,7 @@ class _GcoreBuilder(TreeBuilder[list[GcoreQuery]]):
         return self.label_expression(name)
 
     @v_args(inline=True)
-    def reference(self, name: Name) -> Expression:
+    def clause(self, name: Name) -> Expression:
         return Expression(Label(name.value, REFERENCE, name.span), name.span)
 
     @staticmethod

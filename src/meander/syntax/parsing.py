@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 from typing import Any, NamedTuple
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -33,6 +34,13 @@ PHRASES = {
     "QUOTED": "a name in backquotes",
     "STRING": 'a vertex in quotes ("alice")',
     "INTEGER": "an integer",
+    **dict.fromkeys(("NUMBER", "AMOUNT"), "a number"),
+    "COMPARISON": "a comparison (=, !=, <, <=, >, >=)",
+    "_IN": "in",
+    "_NOT": "not",
+    "_AND": "and",
+    "_OR": "or",
+    **dict.fromkeys(("SIGN", "TIMES"), "+, -, * or /"),
     "DURATION": "a duration (24h, 15 minutes, 3600)",
     **dict.fromkeys(("EDGE", "EDGE_BACK"), "an edge (-[:label]->)"),
     **dict.fromkeys(("PATH_STEP", "PATH_STEP_BACK"), "a path (-/<:label*>/->)"),
@@ -64,18 +72,21 @@ PHRASES = {
 
 @dataclass(frozen=True)
 class Language:
-    """A grammar file and the words for its errors.
+    """The files of a grammar and the words for its errors.
 
-    `form` is an example for hints. `keywords` are the words of the language, whose terminals have the same names in
-    capitals. `hints` are triples (a terminal that would be accepted, the one that came instead or "" for any, the
-    hint); the first that fits is given.
+    `starts` are the rules that a text can be: the first, unless another is asked for. `form` is an example for
+    hints. `keywords` are the words of the language, whose terminals have the same names in capitals. `hints` are
+    triples (a terminal that would be accepted, the one that came instead or "" for any, the hint); the first that
+    fits is given.
     """
 
     name: str
-    grammar: str
+    grammars: tuple[str, ...]
     form: str
     keywords: tuple[str, ...]
     hints: tuple[tuple[str, str, str], ...]
+    starts: tuple[str, ...] = ("start",)
+    terminals: str = ""  # those that are built in Python
 
 
 class TextErrors:
@@ -89,18 +100,24 @@ class TextErrors:
 
 @cache
 def _parser(language: Language) -> Lark:
-    return Lark.open_from_package(
-        "meander.syntax", language.grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True
+    files = resources.files("meander.syntax")
+    parts = [(files / file).read_text(encoding="utf-8") for file in language.grammars]
+    return Lark(
+        "\n".join([*parts, language.terminals]),
+        parser="lalr",
+        start=list(language.starts),
+        propagate_positions=True,
+        maybe_placeholders=True,
     )
 
 
-def read(language: Language, text: str) -> Tree[Token]:
-    """The text's syntax tree; raises `QueryError` if the text is not in the language."""
+def read(language: Language, text: str, start: str = "start") -> Tree[Token]:
+    """The syntax tree of a text, or of a part of one; raises `QueryError` if it is not in the language."""
     check_characters(text)
     if not blank_out(text).strip():
         raise QueryError("the query is empty", hint=f"a {language.name} query reads {language.form}")
     try:
-        return _parser(language).parse(text)
+        return _parser(language).parse(text, start)
     except UnexpectedInput as error:
         raise _explain(language, text, error) from None
 
@@ -179,7 +196,7 @@ class _Progress:
         return tuple(dict.fromkeys(phrase for name, phrase in (words | PHRASES).items() if name in terminals))
 
     def _feed(self, stop: int | None) -> set[str]:
-        parser: Any = _parser(self.language).parse_interactive(self.text)
+        parser: Any = _parser(self.language).parse_interactive(self.text, "start")
         tokens: list[Token] = []
         with contextlib.suppress(UnexpectedInput):
             for token in parser.lexer_thread.lex(parser.parser_state):
@@ -194,6 +211,8 @@ class _Progress:
 def _explain_token(progress: _Progress, token: Token) -> QueryError:
     text = progress.text
     at_end = token.type == "$END"
+    if token.type in _SIGNS and token in _CHARACTER_HINTS and not progress.accepted & _SIGNS:
+        return _explain_character(progress, token.start_pos or 0)
     end = len(text.rstrip())
     span = Span(end, end) if at_end else span_of(token)
     misspelled = _misspelled_keyword(progress, token)
@@ -247,10 +266,14 @@ _CHARACTER_HINTS = {
     "→": "an arrow is written -> (minus, greater than)",
     ";": "a rule ends with a full stop",
     "!": "a regular query has no negation",
-    "=": "equal terms have one name: write the same variable, or the vertex, in both places",
+    "=": "a comparison has a variable or a value on both sides: x != y, m > 5",
     "-": "a label that is not an identifier stands in backquotes: `has-tag`",
     ".": 'vertices have no properties: compare them as they are, (u) = "alice"',
 }
+
+
+_SIGNS = {"SIGN", "TIMES", "COMPARISON"}
+"""The terminals of comparisons and arithmetic. Where none fits, one is a character that does not belong there."""
 
 
 def _misspelled_keyword(progress: _Progress, token: Token) -> QueryError | None:

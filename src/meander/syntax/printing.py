@@ -20,19 +20,35 @@ from meander.syntax.query import (
     RegularQuery,
     Repeat,
     Rule,
+    Stream,
     Term,
     Then,
+    Values,
     Variable,
     heads_of,
     implied_result,
     labels_of,
 )
+from meander.syntax.values import (
+    And,
+    Arithmetic,
+    Comparison,
+    Const,
+    Membership,
+    Not,
+    Or,
+    Predicate,
+    Ref,
+    Scalar,
+    conjuncts,
+)
 
-_RESERVED = {"stream", "window", "slide", "result", "as"}
+_RESERVED = {"stream", "table", "window", "slide", "result", "as", "and", "or", "not", "in", "true", "false"}
 _SUFFIXES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 _COMPOUND = re.compile(r"[|/*+?^{}() ]")
-_QUOTATION = re.compile(r"`(?:[^`]|``)*`")
+_QUOTATION = re.compile(r"""`(?:[^`]|``)*`|"(?:[^"\\]|\\.)*\"""")
+_PREDICATE = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
 
 # Operator precedence. An operand that binds less tightly than its operator requires stands in parentheses.
 _ALTERNATION, _CONCATENATION, _UNARY, _ATOM = range(4)
@@ -51,17 +67,13 @@ def to_datalog(query: RegularQuery, unit: str | None = None) -> str:
         for rule in query.rules
         for atom in rule.body
         for label in labels_of(atom.expr)
-        if len(query.streams) == 1 and label.stream is not None and label.name not in shadowed
+        if len(query.streams) == 1 and label.stream is not None and label.name and label.name not in shadowed
     )
 
     def label_text(label: Label) -> str:
-        return name_text(label.name) if label in bare else qualified_label(label)
+        return _with_predicate(name_text(label.name), label) if label in bare else qualified_label(label)
 
-    lines = [
-        f"STREAM {name_text(stream.name)} WINDOW {duration(stream.window)}"
-        + (f" SLIDE {duration(stream.slide)}" if stream.slide != 1 else "")
-        for stream in query.streams
-    ]
+    lines = [_stream_text(stream, duration) for stream in query.streams]
     lines += [_rule_text(rule, label_text) for rule in query.rules]
     if query.results != (implied_result(query.rules),):
         lines.append("RESULT " + ", ".join(symbol_text(result) for result in query.results))
@@ -69,10 +81,27 @@ def to_datalog(query: RegularQuery, unit: str | None = None) -> str:
 
 
 def qualified_label(label: Label) -> str:
-    """`stream.label`, or the name of a head."""
+    """`stream.label`, or the name of a head, with its predicate."""
     if label.stream is None:
-        return symbol_text(label.name)
-    return f"{name_text(label.stream)}.{name_text(label.name)}"
+        return _with_predicate(symbol_text(label.name), label)
+    name = name_text(label.name) if label.name else "*"
+    return _with_predicate(f"{name_text(label.stream)}.{name}", label)
+
+
+def _with_predicate(name: str, label: Label) -> str:
+    return name if label.predicate is None else f"{name}[{predicate_text(label.predicate)}]"
+
+
+def _stream_text(stream: Stream, duration: Callable[[int], str]) -> str:
+    properties = ", ".join(
+        name_text(name) + (f" {kind}" if kind is not None else "") for name, kind in stream.properties
+    )
+    text = f"{'TABLE' if stream.is_table else 'STREAM'} {name_text(stream.name)}"
+    text += f" ({properties})" if properties else ""
+    if not stream.is_table:
+        text += f" WINDOW {duration(stream.window)}"
+        text += f" SLIDE {duration(stream.slide)}" if stream.slide != 1 else ""
+    return text
 
 
 def expression_text(expr: PathExpr, label_text: Callable[[Label], str] = qualified_label) -> str:
@@ -86,7 +115,8 @@ def expression_text(expr: PathExpr, label_text: Callable[[Label], str] = qualifi
         match part:
             case Label():
                 text = label_text(part)
-                binds = _ALTERNATION if _COMPOUND.search(_QUOTATION.sub("", text)) else _ATOM
+                plain = _PREDICATE.sub("", _QUOTATION.sub("", text))
+                binds = _ALTERNATION if _COMPOUND.search(plain) else _ATOM
             case Either(parts):
                 text, binds = "|".join(operand(inner, _CONCATENATION) for inner in parts), _ALTERNATION
             case Then(parts):
@@ -139,19 +169,90 @@ def short_list(names: Iterable[str]) -> str:
 
 
 def _rule_text(rule: Rule, label_text: Callable[[Label], str]) -> str:
-    args = ", ".join(variable.name for variable in rule.args)
+    args = ", ".join([*(variable.name for variable in rule.args), *_named_values(rule.values)])
     path = f" as {name_text(rule.path)}" if rule.path is not None else ""
-    body = ", ".join(atom_text(atom, label_text) for atom in rule.body)
-    return f"{symbol_text(rule.head)}({args}){path} <- {body}."
+    body = [atom_text(atom, label_text) for atom in rule.body]
+    body += [predicate_text(term) for term in conjuncts(rule.predicate)]
+    return f"{symbol_text(rule.head)}({args}){path} <- {', '.join(body)}."
+
+
+def _named_values(values: Values) -> list[str]:
+    return [f"{name_text(name)}: {variable.name}" for name, variable in values]
 
 
 def atom_text(atom: Atom, label_text: Callable[[Label], str] = qualified_label) -> str:
-    """`follows+(x, y) as P`"""
+    """`follows+(x, y) as P`, `transfer(x, y, amount: m)`, `account(x)`"""
     expr = expression_text(atom.expr, label_text)
     if not isinstance(atom.expr, Label | Repeat):
         expr = f"({expr})"
+    is_vertex = isinstance(atom.expr, Label) and atom.expr.vertex
+    ends = [term_text(atom.src)] if is_vertex else [term_text(atom.src), term_text(atom.trg)]
     name = f" as {name_text(atom.name)}" if atom.name is not None else ""
-    return f"{expr}({term_text(atom.src)}, {term_text(atom.trg)}){name}"
+    order = f" {atom.order}" if atom.order else ""
+    return f"{expr}({', '.join([*ends, *_named_values(atom.values)])}){name}{order}"
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Predicates
+
+_DISJUNCTION, _CONJUNCTION, _NEGATION, _TERM = range(4)
+_SUM, _PRODUCT, _FACTOR = range(3)
+
+
+def reference_text(ref: Ref) -> str:
+    """The name of a property or variable."""
+    return name_text(ref.name) if isinstance(ref.name, str) else f"#{ref.name}"
+
+
+def predicate_text(predicate: Predicate, reference: Callable[[Ref], str] = reference_text) -> str:
+    """A predicate as a query writes it; `reference` writes what it refers to."""
+
+    def write(part: Predicate, precedence: int) -> str:
+        match part:
+            case Or(parts):
+                text, binds = " or ".join(write(inner, _CONJUNCTION) for inner in parts), _DISJUNCTION
+            case And(parts):
+                text, binds = " and ".join(write(inner, _NEGATION) for inner in parts), _CONJUNCTION
+            case Not(Membership(operand, values)):
+                items = ", ".join(constant_text(value) for value in values)
+                text, binds = f"{scalar_text(operand, reference)} not in [{items}]", _TERM
+            case Not(inner):
+                text, binds = f"not {write(inner, _TERM)}", _NEGATION
+            case Membership(operand, values):
+                items = ", ".join(constant_text(value) for value in values)
+                text, binds = f"{scalar_text(operand, reference)} in [{items}]", _TERM
+            case Comparison(op, left, right):
+                text = f"{scalar_text(left, reference)} {op} {scalar_text(right, reference)}"
+                binds = _TERM
+        return f"({text})" if binds < precedence else text
+
+    return write(predicate, _DISJUNCTION)
+
+
+def scalar_text(scalar: Scalar, reference: Callable[[Ref], str] = reference_text) -> str:
+    """A value as a query writes it."""
+
+    def write(part: Scalar, precedence: int) -> str:
+        match part:
+            case Ref():
+                return reference(part)
+            case Const():
+                return constant_text(part)
+            case Arithmetic(op, left, right):
+                binds = _SUM if op in "+-" else _PRODUCT
+                text = f"{write(left, binds)} {op} {write(right, binds + 1)}"
+                return f"({text})" if binds < precedence else text
+
+    return write(scalar, _SUM)
+
+
+def constant_text(constant: Const) -> str:
+    """A value or vertex that a query states."""
+    if isinstance(constant.value, bool):
+        return str(constant.value).lower()
+    if isinstance(constant.value, float):
+        return repr(constant.value)
+    return term_text(Constant(constant.value))
 
 
 def _suffix(low: int, high: int | None) -> str:

@@ -22,8 +22,9 @@ from meander.syntax.values import Predicate, Property
 class Label:
     """One step along a label of a stream (`stream` set, `name` its label) or along a head (`stream` None).
 
-    With a `predicate` on its own properties it is the label of the edges that satisfy it. A `vertex` label is one of
-    vertex tuples; it stands in atoms alone, whose ends are then the same term.
+    An empty name stands for any label of the stream. With a `predicate` on its own properties it is the label of the
+    edges that satisfy it. A `vertex` label is one of vertex tuples; it stands in atoms alone, whose ends are then
+    the same term.
     """
 
     name: str
@@ -32,8 +33,14 @@ class Label:
     predicate: Predicate | None = None
     vertex: bool = False
 
+    @property
+    def is_any(self) -> bool:
+        """Whether it stands for edges of any label."""
+        return not self.name
+
     def __str__(self) -> str:
-        return self.name if self.stream is None else f"{self.stream}.{self.name}"
+        name = self.name or "*"
+        return name if self.stream is None else f"{self.stream}.{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +158,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit, or `TABLE name` (without a window).
+    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit, or `TABLE name`, whose window is the
+    longest.
 
     `properties` are those that the query names, sorted by name.
     """
@@ -219,3 +227,10 @@ def heads_of(query: RegularQuery) -> tuple[str, ...]:
 def implied_result(rules: Sequence[Rule]) -> str:
     """The result of rules that name none: `Answer`, or the head of the last rule if no head is `Answer`."""
     return "Answer" if any(rule.head == "Answer" for rule in rules) else rules[-1].head
+
+
+def single_edge(rule: Rule) -> Atom | None:
+    """The edge of a rule that selects edges of one label and keeps their direction; None for any other rule."""
+    atom = rule.body[0]
+    is_edge = isinstance(atom.expr, Label) and atom.name is None and not atom.expr.vertex
+    return atom if is_edge and len(rule.body) == 1 and rule.args == (atom.src, atom.trg) else None

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meander.errors import QueryError, Span
+from meander.syntax.durations import LONGEST
 from meander.syntax.expressions import Name
 from meander.syntax.parsing import TextErrors
 from meander.syntax.printing import short_list
 from meander.syntax.query import Label, RegularQuery, Rule, Stream
+from meander.syntax.values import TIME_PROPERTY, Property, ValueType, refs
 from meander.syntax.views import splice
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredProperty:
+    """`amount FLOAT`; the input decides the type of a property without one."""
+
+    name: Name
+    type: ValueType | None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceClause:
-    """`STREAM name [WINDOW window] [SLIDE slide]` in Datalog, `ON name [WINDOW(window)] [SLIDE(slide)]` in G-CORE."""
+    """`STREAM name [(properties)] [WINDOW window] [SLIDE slide]` or `TABLE name [(properties)]` in Datalog,
+    `ON name [WINDOW(window)] [SLIDE(slide)]` in G-CORE."""
 
     name: Name
     window: int | None
     slide: int | None
     span: Span
+    properties: tuple[DeclaredProperty, ...] | None = None
+    is_table: bool = False
 
 
 class Sources(TextErrors):
@@ -38,11 +51,14 @@ class Sources(TextErrors):
         self.keyword, self.window, self.slide = keyword, window, slide
         self.streams: dict[str, Stream] = {}
         self.view_labels: dict[str, tuple[str, ...]] = {}
+        self.declared_properties: dict[str, tuple[str, ...]] = {}
 
     def declare(self, clause: SourceClause) -> tuple[Rule, ...]:
         """Add a stream or view; returns the rules of a view that was not declared before."""
         name = clause.name.value
         rules: tuple[Rule, ...] = ()
+        if clause.properties is not None:
+            self.declared_properties[name] = tuple(declared.name.value for declared in clause.properties)
         if name in self.views and name not in self.view_labels:
             rules = splice(name, self.views[name])
             self.view_labels[name] = tuple(dict.fromkeys(rule.head.partition(".")[2] for rule in rules))
@@ -54,34 +70,80 @@ class Sources(TextErrors):
                     clause.span,
                     f"its tuples keep their validity: write {self.keyword} {name}",
                 )
+            if clause.properties is not None or clause.is_table:
+                raise self.error(
+                    f"{name} is a view, whose properties are those of its heads",
+                    clause.span,
+                    f"write {self.keyword} {name}",
+                )
+        elif clause.is_table:
+            self._add_streams([Stream(name, LONGEST, 1, clause.span, _properties(clause), True)], clause.span)
         elif clause.window is not None:
-            self._add_streams([Stream(name, clause.window, clause.slide or 1, clause.span)], clause.span)
+            stream = Stream(name, clause.window, clause.slide or 1, clause.span, _properties(clause))
+            self._add_streams([stream], clause.span)
         elif clause.slide is not None or name not in self.streams:
             raise self._missing_window(name, clause.span)
         return rules
 
     def label(self, label: Label, source: str) -> Label:
         """A label of a declared stream or view."""
+        if label.is_any and source in self.view_labels:
+            raise self.error(
+                f"{source} is a view: its labels are known",
+                label.span,
+                f"name one of them: {short_list(self.view_labels[source])}",
+            )
         if source not in self.view_labels:
-            return Label(label.name, source, label.span)
+            self._check_properties(label, source)
+            return replace(label, stream=source)
         if label.name not in self.view_labels[source]:
             raise self.error(
                 f"the view {source} has no label {label.name}",
                 label.span,
                 f"its labels are {short_list(self.view_labels[source])}",
             )
-        return Label(f"{source}.{label.name}", None, label.span)
+        return replace(label, name=f"{source}.{label.name}", stream=None)
+
+    def check_property(self, source: str, name: str, span: Span | None) -> None:
+        """Refuse a property that a declared stream does not list, if it lists any."""
+        declared = self.declared_properties.get(source)
+        if declared is None or name in declared or name == TIME_PROPERTY:
+            return
+        close = difflib.get_close_matches(name, declared, n=1)
+        raise self.error(
+            f"{source} has no property {name}",
+            span,
+            f"its properties are {short_list(declared)}" + (f"; did you mean {close[0]}?" if close else ""),
+        )
+
+    def _check_properties(self, label: Label, source: str) -> None:
+        for ref in refs(label.predicate):
+            self.check_property(source, str(ref.name), ref.span)
 
     def _add_streams(self, streams: Iterable[Stream], span: Span) -> None:
-        """A stream that is known already must have the same window and slide."""
+        """A stream that is known already must have the same window and slide; its properties add up."""
         for stream in streams:
             known = self.streams.setdefault(stream.name, stream)
-            if known != stream:
+            if known is stream:
+                continue
+            if (known.window, known.slide, known.is_table) != (stream.window, stream.slide, stream.is_table):
                 raise self.error(
                     f"the stream {stream.name} has two windows in this query: {_window(known)} and {_window(stream)}",
                     span,
                     "a stream has one window in a query, in its views as well: use the same one",
                 )
+            types = {value.name: value.type for value in known.properties}
+            for name, kind in stream.properties:
+                if types.setdefault(name, kind) is None:
+                    types[name] = kind
+                elif kind not in (None, types[name]):
+                    raise self.error(
+                        f"the property {name} of {stream.name} has two types in this query: {types[name]} and {kind}",
+                        span,
+                        "declare it with one type, in the stream's views as well",
+                    )
+            merged = tuple(Property(name, kind) for name, kind in sorted(types.items()))
+            self.streams[stream.name] = replace(known, properties=merged)
 
     def _missing_window(self, name: str, span: Span) -> QueryError:
         views = list(dict.fromkeys([*self.view_labels, *self.views]))
@@ -100,5 +162,13 @@ class Sources(TextErrors):
         )
 
 
+def _properties(clause: SourceClause) -> tuple[Property, ...]:
+    declared = clause.properties or ()
+    properties = [Property(entry.name.value, entry.type) for entry in declared]
+    return tuple(sorted(properties, key=lambda value: value.name))
+
+
 def _window(stream: Stream) -> str:
+    if stream.is_table:
+        return "TABLE"
     return f"WINDOW {stream.window} SLIDE {stream.slide}"

@@ -37,6 +37,9 @@ NUMBERS = frozenset({ValueType.INT, ValueType.FLOAT, ValueType.TIME})
 TIME_PROPERTY = "ts"
 """The property that every edge has: its own time."""
 
+LABEL = "label"
+"""The label of an edge, as a column of a scan of any label."""
+
 SRC, TRG = "src", "trg"
 """The end points of a tuple, as a predicate on it names them."""
 
@@ -147,9 +150,10 @@ def conjunction(predicates: Iterable[Predicate | None]) -> Predicate | None:
     return And(parts) if len(parts) > 1 else parts[0] if parts else None
 
 
-def refs(node: Predicate | Scalar) -> Iterator[Ref]:
-    """The references of a predicate or a scalar, from left to right, as often as they occur."""
-    stack: list[Predicate | Scalar] = [node]
+def refs(node: Predicate | Scalar | None) -> Iterator[Ref]:
+    """The references of a predicate or a scalar, from left to right, as often as they occur; none for no
+    predicate."""
+    stack: list[Predicate | Scalar] = [] if node is None else [node]
     while stack:
         match stack.pop():
             case Ref() as ref:
@@ -192,10 +196,59 @@ def map_scalar(scalar: Scalar, change: Callable[[Ref], Scalar]) -> Scalar:
             return scalar
 
 
-def equals_vertex(end: str, vertex: str | int) -> Comparison:
+def rejects_missing(predicate: Predicate | None, name: str | int) -> bool:
+    """Whether the predicate is never true of a tuple whose value `name` is missing: so it implies that there is
+    one."""
+    match predicate:
+        case None:
+            return False
+        case And(parts):
+            return any(rejects_missing(part, name) for part in parts)
+        case Or(parts):
+            return all(rejects_missing(part, name) for part in parts)
+        case Not(And(parts)):
+            return all(rejects_missing(Not(part), name) for part in parts)
+        case Not(Or(parts)):
+            return any(rejects_missing(Not(part), name) for part in parts)
+        case Not(Not(part)):
+            return rejects_missing(part, name)
+        case Not(Comparison() | Membership() as part):
+            return rejects_missing(part, name)
+    return any(ref.name == name for ref in refs(predicate))
+
+
+def is_present(value: Ref) -> Comparison:
+    """The tuple has the value: a missing one does not even equal itself."""
+    return Comparison("=", value, value)
+
+
+def end_point(end: str | int) -> Ref:
+    """A vertex of a tuple: `src` or `trg`, or a column or variable by number."""
+    return Ref(end, ValueType.VERTEX)
+
+
+def equals_vertex(end: str | int, vertex: str | int) -> Comparison:
     """The end point of a tuple is a vertex of the query."""
-    return Comparison("=", Ref(end, ValueType.VERTEX), Const(vertex, ValueType.VERTEX))
+    return Comparison("=", end_point(end), Const(vertex, ValueType.VERTEX))
 
 
-IS_LOOP = Comparison("=", Ref(SRC, ValueType.VERTEX), Ref(TRG, ValueType.VERTEX))
+def bound_vertex(predicate: Predicate) -> tuple[str | int, str | int] | None:
+    """The end point and the vertex of a predicate `src = "alice"`; None for any other."""
+    match predicate:
+        case Comparison("=", Ref(name, ValueType.VERTEX), Const(vertex, ValueType.VERTEX)) | Comparison(
+            "=", Const(vertex, ValueType.VERTEX), Ref(name, ValueType.VERTEX)
+        ) if isinstance(vertex, str | int):
+            return name, vertex
+    return None
+
+
+def equal_refs(predicate: Predicate) -> tuple[Ref, Ref] | None:
+    """Both references of a predicate `x = y` over values of one type; None for any other."""
+    match predicate:
+        case Comparison("=", Ref() as left, Ref() as right) if left.type is right.type and left != right:
+            return left, right
+    return None
+
+
+IS_LOOP = Comparison("=", end_point(SRC), end_point(TRG))
 """A tuple leads from a vertex to itself."""

@@ -16,6 +16,7 @@ from meander.syntax.query import (
     RegularQuery,
     Rule,
     Term,
+    Values,
     Variable,
     heads_of,
     map_labels,
@@ -31,10 +32,13 @@ def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
 
     def renamed(label: Label) -> PathExpr:
         of_view = label.stream is None and label.name in heads
-        return Label(named(label.name) if of_view else label.name, label.stream)
+        return replace(label, name=named(label.name) if of_view else label.name, span=None)
 
     def without_span(term: Term) -> Term:
         return replace(term, span=None)
+
+    def values(named: Values) -> Values:
+        return tuple((name, Variable(variable.name)) for name, variable in named)
 
     return tuple(
         Rule(
@@ -46,10 +50,16 @@ def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
                     without_span(atom.src),
                     without_span(atom.trg),
                     None if atom.name is None else named(atom.name),
+                    None,
+                    values(atom.values),
+                    atom.order,
                 )
                 for atom in rule.body
             ),
             None if rule.path is None else named(rule.path),
+            None,
+            values(rule.values),
+            rule.predicate,
         )
         for rule in query.rules
     )

@@ -13,7 +13,7 @@ from meander.dataflow.operator import Context, Operator
 from meander.dataflow.operators.filter import Filter
 from meander.dataflow.operators.pattern import Pattern
 from meander.dataflow.operators.receive import Receive
-from meander.dataflow.operators.scan import Scan
+from meander.dataflow.operators.scan import open_scan
 from meander.dataflow.operators.union import Union
 from meander.physical.path_operators import ORDERED_PATH_OPERATORS, PATH_OPERATORS
 from meander.physical.plan import FilterOp, PathOp, PatternOp, ReceiveOp, ScanOp, UnionOp
@@ -27,7 +27,7 @@ def open_path(node: PathOp, context: Context) -> Operator:
 
 
 OPERATORS: dict[type, Callable[[Any, Context], Operator]] = {
-    ScanOp: Scan,
+    ScanOp: open_scan,
     ReceiveOp: Receive,
     FilterOp: Filter,
     UnionOp: Union,

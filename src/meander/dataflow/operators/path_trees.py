@@ -12,7 +12,7 @@ from meander.dataflow.operator import Context, Operator, Ready
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Store
 from meander.kernels.forest import LEVEL, NODES, STATES, Forest, Queue, pack_nodes, relink_nodes
-from meander.kernels.paths import CURSOR, EXTEND, HEAD, MOVE, NODE, PHASE, Walk, walk_insertions
+from meander.kernels.paths import CURSOR, EXTEND, LIST_HEAD, MOVE, NODE, PHASE, Walk, walk_insertions
 from meander.kernels.repair import collect_expiries, walk_changes
 from meander.kernels.status import EMITTED, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEEDS_LINKS, NEXT_ROW
 from meander.physical.plan import PathOp
@@ -142,7 +142,7 @@ class PathTrees(Operator):
         if packing:
             pack_nodes(self.forest, int(batch.ts[cursor[NEXT_ROW]]), self.states, self.walk.queue)
             if cursor[MOVE] >= 0:
-                cursor[NODE] = HEAD
+                cursor[NODE] = LIST_HEAD
         capacity = self.forest.root.size
         if not packing or self.forest.counts[NODES] > capacity // 2:
             for column in _NODE_COLUMNS:

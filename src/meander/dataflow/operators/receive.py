@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from meander.dataflow.batch import Batch
+from meander.dataflow.batch import Batch, empty_batch
 from meander.dataflow.operator import Context, Operator, Ready
 from meander.physical.plan import ReceiveOp
 
@@ -13,6 +13,8 @@ class Receive(Operator):
     def __init__(self, node: ReceiveOp, context: Context) -> None:
         self.inputs = (node.stream,)
         self.store = context.store
+        self.arity = 2 + len(node.values)
 
     def start(self, inputs: Sequence[Batch], upto: int) -> Ready:
-        return Ready(inputs[0])
+        (batch,) = inputs
+        return Ready(batch if batch.ts.size else empty_batch(0, self.arity))

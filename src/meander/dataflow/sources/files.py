@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from meander.dataflow.files import local_path
+from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.registry import ENDINGS, check_local_source, checked_ending, file_format
 from meander.dataflow.sources.source import ReadOptions, Source
 from meander.dataflow.tabular import Chunk
 from meander.errors import ArgumentError, InputError
+from meander.syntax.values import ValueType
 
 
 class FileSource(Source):
     """The files of a path, sorted by name."""
 
-    def check(self, *, follow: bool = False) -> None:
-        for path in input_files(self.url, follow=follow):
+    def check(self, layout: StreamLayout, *, follow: bool = False) -> None:
+        files = input_files(self.url, follow=follow)
+        for path in files:
             if path.is_file():  # what is read from a pipe is gone
-                file_format(path).check(path)
+                file_format(path).check(path, layout)
+        if layout.types and not follow:
+            self._check_properties(files, layout)
+
+    def _check_properties(self, files: list[Path], layout: StreamLayout) -> None:
+        """Refuse a property that no file has: a file without it has no values of it, and other files may have."""
+        names: dict[str, None] = {}
+        for path in files:
+            if not path.is_file() or not file_format(path).fixed_columns:
+                return
+            names |= dict.fromkeys(file_format(path).column_names(path, layout))
+        if names:
+            layout.check_properties(names, self.url)
+
+    def column_types(self) -> Mapping[str, ValueType | None]:
+        types: dict[str, ValueType | None] = {}
+        for path in input_files(self.url):
+            if path.is_file():
+                types = {**file_format(path).column_types(path), **types}
+        return types
 
     def chunks(self, options: ReadOptions) -> Iterator[Chunk]:
         meter = options.meter

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from meander.dataflow.edges import VERDICTS, Reason, as_text
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.sources.header import SPAN_ROWS, span_row
 from meander.dataflow.sources.text import Block, Parser, TextFormat, TextReader, first_line
-from meander.dataflow.tabular import REQUIRED_FIELDS, judge_row
+from meander.dataflow.tabular import complete_row, edge_fields, judge_row
 from meander.kernels.jit import Array
-from meander.kernels.parsing import FINE, LABEL, LINE, SRC, TRG, UNDECIDED, Rows
-from meander.kernels.parsing_json import split_jsonl
+from meander.kernels.parsing import ABSENT, FINE, LABEL, LINE, SRC, TRG, UNDECIDED, Rows
+from meander.kernels.parsing_json import ObjectShape, split_jsonl
+from meander.kernels.parsing_values import JSON_BOOL, JSON_NUMBER, JSON_OTHER, JSON_STRING, PLAIN
 
 CODES = {reason: verdict for verdict, reason in VERDICTS.items()}
 
 
 class JsonlFormat(TextFormat):
+    fixed_columns = False
     row_hint = (
         'a line of a .jsonl file is an object such as {"src": "a", "label": "knows", "trg": "b", "ts": 1}'
     )
 
     def parser(self, reader: TextReader, head: bytes) -> tuple[Parser, bytes]:
-        return parse_jsonl, head
+        return jsonl_parser(reader.layout), head
 
-    def column_names(self, path: Path) -> list[str]:
+    def column_names(self, path: Path, layout: StreamLayout) -> list[str]:
         try:
             fields = json.loads(first_line(path))
         except (ValueError, RecursionError):
@@ -33,41 +38,107 @@ class JsonlFormat(TextFormat):
         return list(fields) if isinstance(fields, dict) else []
 
 
-def parse_jsonl(block: Block, at: int, rows: Rows) -> tuple[int, int]:
-    at, count, block.tail = split_jsonl(
-        block.data, at, block.size, block.final, block.beyond_ascii, block.tail, rows
-    )
-    for row in np.flatnonzero(rows.verdict[:count] == UNDECIDED):
-        block.tail = _judge_object(block.data, block.tail, rows, int(row))
-    return at, count
+class NumberText(str):
+    """A number as it is written in a line of JSON."""
 
 
-def _judge_object(buffer: Array, tail: int, rows: Rows, row: int) -> int:
-    """Judge a line of JSON that the kernel left undecided; its names go to the tail."""
+def jsonl_parser(layout: StreamLayout) -> Parser:
+    shape = object_shape(layout)
+
+    def parse(block: Block, at: int, rows: Rows) -> tuple[int, int]:
+        at, count, block.tail = split_jsonl(
+            block.data, at, block.size, block.final, block.beyond_ascii, block.tail, shape, rows
+        )
+        for row in np.flatnonzero(rows.verdict[:count] == UNDECIDED):
+            block.tail = _judge_object(block.data, block.tail, rows, int(row), layout)
+        return at, count
+
+    return parse
+
+
+def object_shape(layout: StreamLayout) -> ObjectShape:
+    """The keys that the kernel looks for."""
+    columns = list(dict.fromkeys(layout.columns_read.values()))
+    field = np.full(len(columns), -1, np.int64)
+    value_row = np.full(len(columns), ABSENT, np.int64)
+    for name, column in layout.columns_read.items():
+        target = field if name in SPAN_ROWS else value_row
+        target[columns.index(column)] = span_row(layout, name)
+    encoded = [column.encode() for column in columns]
+    ends = np.cumsum([0, *map(len, encoded)])
+    needed = sum(1 << SPAN_ROWS[name] for name in layout.required)
+    keys = np.frombuffer(b"".join(encoded), np.uint8)
+    return ObjectShape(keys, ends[:-1], ends[1:], field, value_row, needed, layout.digits)
+
+
+def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: StreamLayout) -> int:
+    """Judge a line of JSON that the kernel left undecided; its names and values go to the tail."""
     raw = buffer[rows.start[LINE, row] : rows.end[LINE, row]].tobytes()
     reason: str | None
     try:
-        fields = json.loads(raw.decode())
-        edge = [fields.get(name) for name in REQUIRED_FIELDS]
-        if "op" in fields:
-            edge.append(fields["op"])
+        fields = json.loads(
+            raw.decode(), parse_int=NumberText, parse_float=NumberText, parse_constant=NumberText
+        )
+        if not isinstance(fields, dict):
+            raise ValueError(fields)
+        edge, is_vertex = complete_row(edge_fields(fields, layout, _number), layout)
+        values = [_value(fields.get(layout.column(name))) for name in layout.types]
         reason = judge_row(edge)
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, UnicodeEncodeError):
         reason = Reason.NOT_UTF8
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):
         reason = Reason.UNPARSABLE
     if reason is not None:
         rows.verdict[row] = CODES[reason]
         return tail
-    src, label, trg, ts, *op = edge
-    for span_row, value in ((SRC, src), (LABEL, label), (TRG, trg)):
-        name = as_text([value])
+
+    def write(span_row: int, content: Array) -> None:
+        nonlocal tail
         rows.start[span_row, row] = tail
-        buffer[tail : tail + name.data.size] = name.data
-        tail += name.data.size
+        buffer[tail : tail + content.size] = content
+        tail += content.size
         rows.end[span_row, row] = tail
-        rows.kind[span_row, row] = name.kind[0]
+
+    src, label, trg, ts, *op = edge
+    names = (
+        {SRC: src} | ({} if is_vertex else {TRG: trg}) | ({} if layout.label is not None else {LABEL: label})
+    )
+    for target, value in names.items():
+        name = as_text([value])
+        write(target, name.data)
+        rows.kind[target, row] = name.kind[0]
+    if is_vertex:
+        for column in (rows.start, rows.end, rows.kind):
+            column[TRG, row] = column[SRC, row]
+    for property_name, (kind, content) in zip(layout.types, values, strict=True):
+        target = span_row(layout, property_name)
+        write(target, np.frombuffer(content, np.uint8))
+        rows.kind[target, row] = kind
+        if kind == PLAIN:
+            rows.start[target, row] = ABSENT
     rows.ts[row] = ts
     rows.op[row] = -1 if op == ["-"] else 1
+    rows.vertex[row] = is_vertex
     rows.verdict[row] = FINE
     return tail
+
+
+def _number(value: Any) -> Any:
+    """The value of a field, numbers as Python has them."""
+    if not isinstance(value, NumberText):
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        return float(value)
+
+
+def _value(value: Any) -> tuple[int, bytes]:
+    """The kind and the text of a property's value; null is `PLAIN`."""
+    if value is None:
+        return PLAIN, b""
+    if isinstance(value, bool):
+        return JSON_BOOL, b"true" if value else b"false"
+    if isinstance(value, str):
+        return JSON_NUMBER if isinstance(value, NumberText) else JSON_STRING, value.encode()
+    return JSON_OTHER, b""

@@ -1,58 +1,64 @@
-"""`.parquet`: columns `src`, `label`, `trg`, `ts` and perhaps `op`."""
+"""`.parquet`: columns `src`, `label`, `trg`, `ts` and perhaps `op`. Only the columns that are used are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.property_columns import value_type
 from meander.dataflow.sources.source import FileFormat, ReadOptions
-from meander.dataflow.tabular import EDGE_FIELDS, Chunk, check_columns, from_arrow
+from meander.dataflow.tabular import Chunk, check_schema, from_arrow
 from meander.errors import InputError
+from meander.syntax.values import ValueType
 
 
 class ParquetFormat(FileFormat):
     row_hint = "an edge has src, label, trg, ts and perhaps op"
 
-    def check(self, path: Path) -> None:
-        with open_parquet(path):
+    def check(self, path: Path, layout: StreamLayout) -> None:
+        with open_parquet(path, layout):
             pass
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Chunk]:
-        meter = options.meter
+        meter, layout = options.meter, options.layout
         before, size = meter.bytes, path.stat().st_size
         read = 0
-        with open_parquet(path) as file:
-            columns = [name for name in file.schema_arrow.names if name in EDGE_FIELDS]
+        with open_parquet(path, layout) as file:
+            names = set(file.schema_arrow.names)
+            columns = [name for name in dict.fromkeys(layout.columns_read.values()) if name in names]
             for batch in file.iter_batches(batch_size=options.batch_rows, columns=columns):
-                chunk = from_arrow(
-                    batch,
-                    stream=options.stream,
-                    time_unit=options.time_unit,
-                    where=str(path),
-                    path=str(path),
-                    first=read + 1,
-                )
+                chunk = from_arrow(batch, layout=layout, where=str(path), path=str(path), first=read + 1)
                 read += batch.num_rows
                 meter.bytes = before + size * read // max(1, file.metadata.num_rows)
                 yield chunk
 
-    def column_names(self, path: Path) -> list[str]:
-        try:
-            return list(pq.read_schema(path).names)
-        except (pa.ArrowException, OSError):
-            return []
+    def column_names(self, path: Path, layout: StreamLayout) -> list[str]:
+        return list(read_schema(path))
+
+    def column_types(self, path: Path) -> Mapping[str, ValueType | None]:
+        return {name: value_type(kind) for name, kind in read_schema(path).items()}
+
+
+def read_schema(path: Path) -> dict[str, pa.DataType]:
+    """The types of the columns; none if the file cannot be read."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        return {}
+    return dict(zip(schema.names, schema.types, strict=True))
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path, layout: StreamLayout) -> Iterator[pq.ParquetFile]:
     """A Parquet file with the columns of edges; damage met while it is open is an error that names it."""
     try:
         with pq.ParquetFile(path) as file:
-            check_columns(file.schema_arrow, str(path))
+            check_schema(file.schema_arrow, layout, str(path))
             yield file
     except (pa.ArrowException, OSError) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]

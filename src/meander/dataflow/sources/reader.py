@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from meander.dataflow.files import Meter
-from meander.dataflow.sources.registry import check_local_source, open_url
+from meander.dataflow.files import Meter, local_path
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.sources.registry import check_local_source, checked_ending, file_format, open_url
 from meander.dataflow.sources.source import ReadOptions
 from meander.dataflow.tabular import Chunk
 
@@ -17,17 +18,24 @@ def open_source(
     batch_rows: int = 65536,
     time_unit: str = "s",
     meter: Meter | None = None,
+    layout: StreamLayout | None = None,
 ) -> Iterator[Chunk]:
     """The edges of a stream in chunks of at most `batch_rows`, each with the rejects met on the way.
 
-    `meter` receives how much of the files has been read (of files, not of pipes). Errors that `Source.check` finds
-    are raised at once, others while reading.
+    `layout` says which columns are read, in place of `stream` and `time_unit`. `meter` receives how much of the files
+    has been read (of files, not of pipes). Errors that `Source.check` finds are raised at once, others while reading.
     """
     check_local_source(url)
-    options = ReadOptions(stream, max(1, batch_rows), time_unit, meter or Meter())
+    options = ReadOptions(layout or StreamLayout(stream, time_unit), max(1, batch_rows), meter or Meter())
     source = open_url(url)
-    source.check()
+    source.check(options.layout)
     return source.chunks(options)
+
+
+def read_file(path: str, options: ReadOptions) -> Iterator[Chunk]:
+    """The edges of one file of a stream; the other files may have properties that it lacks."""
+    file = checked_ending(local_path(path, "stream"))
+    return file_format(file).read(file, options)
 
 
 def is_live(url: str) -> bool:

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from meander.dataflow.files import Meter
+from meander.dataflow.layout import StreamLayout
 from meander.dataflow.tabular import Chunk
-from meander.errors import ArgumentError
-
-TIME_UNITS = ("s", "ms", "us")
+from meander.syntax.values import ValueType
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a stream: its name, the most rows of a chunk, the unit of times, and where to count bytes."""
+    """How to read a stream: the layout of its rows, the most rows of a chunk, and where to count bytes."""
 
-    stream: str = ""
+    layout: StreamLayout = field(default_factory=StreamLayout)
     batch_rows: int = 65536
-    time_unit: str = "s"
     meter: Meter = field(default_factory=Meter)
 
-    def __post_init__(self) -> None:
-        if self.time_unit not in TIME_UNITS:
-            raise ArgumentError(f"invalid unit of time: {self.time_unit}", hint="--time-unit is s, ms or us")
+    @property
+    def stream(self) -> str:
+        return self.layout.stream
 
 
 class Source(ABC):
@@ -39,11 +37,15 @@ class Source(ABC):
         self.url = url
 
     @abstractmethod
-    def check(self, *, follow: bool = False) -> None:
+    def check(self, layout: StreamLayout, *, follow: bool = False) -> None:
         """Refuse what cannot be read. Called before a run has an output, and before Spark starts.
 
-        With `follow` the source may still be empty.
+        With `follow` the source may still be empty, and a property may be in what comes later.
         """
+
+    def column_types(self) -> Mapping[str, ValueType | None]:
+        """The columns of a source whose columns have types; None for a type that no property has."""
+        return {}
 
     def chunks(self, options: ReadOptions) -> Iterator[Chunk]:
         """The edges in chunks of at most `batch_rows`."""
@@ -72,14 +74,25 @@ class FileFormat(ABC):
     row_hint: str
     """What a row has to look like, for the message about one that cannot be used."""
 
+    fixed_columns = True
+    """Whether all rows of a file have the same columns."""
+
     @abstractmethod
-    def check(self, path: Path) -> None:
+    def check(self, path: Path, layout: StreamLayout) -> None:
         """Refuse a file that cannot be opened or that has not the columns of edges."""
+
+    def has_header(self, path: Path, layout: StreamLayout) -> bool:
+        """Whether a file of text begins with the names of its columns, without which no part of it can be read."""
+        return False
 
     @abstractmethod
     def read(self, path: Path, options: ReadOptions) -> Iterator[Chunk]:
         """The edges of a file in chunks; the meter counts the bytes that were read of it."""
 
     @abstractmethod
-    def column_names(self, path: Path) -> list[str]:
+    def column_names(self, path: Path, layout: StreamLayout) -> list[str]:
         """The names of its columns, if it has names; none if it cannot be read, which `check` reports."""
+
+    def column_types(self, path: Path) -> Mapping[str, ValueType | None]:
+        """The columns of a file whose columns have types; None for a type that no property has."""
+        return {}

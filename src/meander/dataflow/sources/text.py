@@ -8,26 +8,42 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from meander.dataflow.edges import (
-    VERDICTS,
     Edges,
     Origin,
     Reason,
     Reject,
     Text,
+    constant_text,
     empty_edges,
     frozen,
     reject_edge,
     shown,
 )
 from meander.dataflow.files import ByteReader, open_bytes
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.property_columns import from_spans, reject_reason
 from meander.dataflow.sources.registry import file_format
 from meander.dataflow.sources.source import FileFormat, ReadOptions
 from meander.dataflow.tabular import Chunk
 from meander.errors import InputError
 from meander.kernels.jit import Array
-from meander.kernels.parsing import FINE, LABEL, LINE, NEWLINE, SRC, TRG, Rows, make_rows, number_lines
+from meander.kernels.parsing import (
+    BAD_VALUE,
+    FINE,
+    LABEL,
+    LINE,
+    NEWLINE,
+    SRC,
+    TRG,
+    VALUES,
+    Rows,
+    make_rows,
+    number_lines,
+)
+from meander.kernels.parsing_values import Spans
 
 LEAST_BLOCK = 1 << 16
 MOST_BLOCK = 1 << 24
@@ -62,10 +78,10 @@ class TextFormat(FileFormat):
     def parser(self, reader: TextReader, head: bytes) -> tuple[Parser, bytes]:
         """The parser for a file that begins with `head`, and the part of `head` that is left for it to parse."""
 
-    def check(self, path: Path) -> None:
+    def check(self, path: Path, layout: StreamLayout) -> None:
         reader = open_bytes(path)
         try:
-            _, head = TextReader(path, reader, "", 1).begin()
+            _, head = TextReader(path, reader, layout, 1).begin()
             if not head and reader.error is not None:
                 raise reader.error
         finally:
@@ -76,7 +92,7 @@ class TextFormat(FileFormat):
         reader = open_bytes(path)
         before = meter.bytes
         try:
-            for chunk in TextReader(path, reader, options.stream, options.batch_rows).chunks():
+            for chunk in TextReader(path, reader, options.layout, options.batch_rows).chunks():
                 if path.is_file():
                     meter.bytes = before + reader.tell()
                 yield chunk
@@ -95,7 +111,7 @@ class TextReader:
         self,
         path: Path,
         reader: ByteReader,
-        stream: str,
+        layout: StreamLayout,
         batch_rows: int,
         *,
         start: int | None = 0,
@@ -103,7 +119,7 @@ class TextReader:
     ) -> None:
         self.path = path
         self.reader = reader
-        self.stream = stream
+        self.layout = layout
         self.batch_rows = batch_rows
         self.ended = False
         self.start = start
@@ -112,12 +128,15 @@ class TextReader:
     def chunks(self) -> Iterator[Chunk]:
         room = min(max(BYTES_PER_ROW * self.batch_rows, LEAST_BLOCK), MOST_BLOCK)
         parse, rest = self.begin()
+        room = max(room, len(rest))
+        properties = len(self.layout.types)
+        texts = 2 + properties
         while True:
-            # A row adds no more to the tail than its own length, so twice the text is enough.
-            block = self._fill(np.empty(2 * room + TAIL_ROOM, np.uint8), rest, room)
+            # A row adds no more to the tail than its own length, unless several properties read one column.
+            block = self._fill(np.empty(texts * room + TAIL_ROOM, np.uint8), rest, room)
             at, count = 0, 1
             while count:
-                rows = make_rows(min(self.batch_rows, (block.size - at) // 2 + 1))
+                rows = make_rows(min(self.batch_rows, (block.size - at) // 2 + 1), properties)
                 begin = at
                 at, count = parse(block, at, rows)
                 number = np.empty(count, np.int64)
@@ -132,7 +151,7 @@ class TextReader:
         if self.reader.error is not None:
             if rest:
                 where = ("", 0, 0) if self.start is None else (str(self.path), self.line + 1, self.start)
-                yield empty_edges(), [Reject(self.stream, Reason.UNPARSABLE, shown(rest), *where)]
+                yield empty_edges(), [Reject(self.layout.stream, Reason.UNPARSABLE, shown(rest), *where)]
             raise self.reader.error
 
     def begin(self) -> tuple[Parser, bytes]:
@@ -143,6 +162,14 @@ class TextReader:
         text_format = file_format(self.path)
         assert isinstance(text_format, TextFormat)
         return text_format.parser(self, head.removeprefix(BYTE_ORDER_MARK))
+
+    def peek_line(self, head: bytes) -> tuple[bytes, bytes]:
+        """The first line that is not empty (or as much of it as can be read), and all bytes that have been read."""
+        while True:
+            line, newline, _ = head.lstrip(b"\r\n").partition(b"\n")
+            if newline or self.ended:
+                return line, head
+            head += self._read(LEAST_BLOCK)
 
     def read_line(self, head: bytes) -> tuple[bytes, bytes]:
         """The first line that is not empty, and the bytes that have been read after it; `head` was read before."""
@@ -175,29 +202,42 @@ class TextReader:
         return Block(buffer, size, final, size + 1, bool(buffer[: size + 1].max() >= 0x80))
 
     def _chunk(self, data: Array, rows: Rows, number: Array) -> Chunk:
-        count = number.size
+        layout, count = self.layout, number.size
         src, label, trg, line = (
             Text(data, rows.start[field, :count], rows.end[field, :count], rows.kind[field, :count])
             for field in (SRC, LABEL, TRG, LINE)
         )
-        origin = None if self.start is None else Origin(str(self.path), self.start, number)
+        verdict = rows.verdict[:count]
         edges = Edges(
             src=src,
-            label=label,
+            label=label if layout.label is None else constant_text(layout.label, count),
             trg=trg,
             ts=rows.ts[:count],
             op=rows.op[:count],
             line=line,
-            origin=origin,
+            origin=None if self.start is None else Origin(str(self.path), self.start, number),
+            properties=_property_columns(data, rows, verdict, layout) if layout.types else None,
+            vertex=rows.vertex[:count] if layout.schema.vertices else None,
         )
-        verdict = rows.verdict[:count]
         if not verdict.any():
             return edges, []
         rejects = [
-            reject_edge(edges, int(row), self.stream, VERDICTS[int(verdict[row])])
+            reject_edge(edges, int(row), layout.stream, reject_reason(layout, int(verdict[row])))
             for row in np.flatnonzero(verdict)
         ]
         return edges.take(verdict == FINE), rejects
+
+
+def _property_columns(data: Array, rows: Rows, verdict: Array, layout: StreamLayout) -> dict[str, pa.Array]:
+    columns = {}
+    for number, (name, kind) in enumerate(layout.types.items()):
+        start, end, kinds = (
+            column[VALUES + number, : verdict.size] for column in (rows.start, rows.end, rows.kind)
+        )
+        columns[name] = from_spans(
+            Spans(data, start, end, kinds), kind, verdict, BAD_VALUE + number, layout.digits
+        )
+    return columns
 
 
 def first_line(path: Path) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from meander.algebra.nodes import Plan
+from meander.rewrite.laws.comparisons import eliminate_unused_values, pushdown_comparison_into_inputs
 from meander.rewrite.laws.filters import (
     merge_filters,
     pushdown_filter_into_path,
@@ -48,7 +49,12 @@ from meander.rewrite.laws.patterns import (
 )
 from meander.rewrite.laws.sharing import share_common_subplans
 from meander.rewrite.laws.unions import eliminate_trivial_union, factor_union, flatten_union
-from meander.rewrite.laws.wscan import merge_wscans, pushdown_filter_into_wscan, split_wscan
+from meander.rewrite.laws.wscan import (
+    merge_scan_predicates,
+    merge_wscans,
+    pushdown_filter_into_wscan,
+    split_wscan,
+)
 
 Law = Callable[[Plan], Iterator[Plan]]
 
@@ -66,6 +72,9 @@ NORMALIZING: tuple[Law, ...] = (
     pushdown_filter_into_pattern,
     pushdown_filter_into_path,
     pushdown_filter_into_wscan,
+    # A value is unused once the comparisons that need it have moved to its input.
+    pushdown_comparison_into_inputs,
+    eliminate_unused_values,
     # Last, since duplicates are recognized only between inputs in normal form.
     eliminate_duplicate_inputs,
 )
@@ -94,6 +103,7 @@ EXPLORING: tuple[Law, ...] = (
     distribute_pattern,
     merge_wscans,
     split_wscan,
+    merge_scan_predicates,
 )
 
 LAWS: tuple[Law, ...] = NORMALIZING + PLAN_WIDE + EXPLORING

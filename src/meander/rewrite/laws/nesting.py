@@ -22,13 +22,13 @@ from meander.rewrite.expressions import (
     substitute,
     then,
 )
-from meander.rewrite.trees import absorb, chain, is_language, path, spelled
+from meander.rewrite.trees import absorb, chain, is_language, is_unordered, path, spelled
 from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
 
 
 def unnest_union(plan: Plan) -> Iterator[Plan]:
     """`𝒫_R(S₁ ∪^u S₂, …) = 𝒫_{R[u := 1|2]}(S₁, S₂, …)`; the end points are the same, empty word or not."""
-    if isinstance(plan, Path):
+    if is_unordered(plan):
         for i, inner in enumerate(plan.inputs):
             if isinstance(inner, Union):
                 inputs = list(plan.inputs)
@@ -59,7 +59,7 @@ def unnest_pattern(plan: Plan) -> Iterator[Plan]:
 def nest_alternation(plan: Plan) -> Iterator[Plan]:
     """`𝒫_{R[a|b]}(S_a, S_b, …) = 𝒫_{R[u]}(S_a ∪^u S_b, …)` for a part `a|b` of R, both without the empty word,
     or `a|b` of single steps, whose union has the same end points."""
-    if isinstance(plan, Path):
+    if is_unordered(plan):
         for part, rebuild, _ in _inner_parts(plan):
             if not isinstance(part, Either) or nullable(part):
                 continue
@@ -101,8 +101,11 @@ def _nested(plan: Path, inner: Plan, rebuild: Rebuild) -> Plan:
 def _walk(plan: Pattern, inputs: list[Plan]) -> list[PathExpr] | None:
     """The steps from `plan`'s src to its trg, over its inputs, which are added to `inputs`.
 
-    None if the pattern is not a chain: an input off the path, a vertex met twice, or both ends the same.
+    None if the pattern is not a chain: an input off the path, a vertex met twice, or both ends the same; or if it
+    compares anything, or an input has values.
     """
+    if plan.predicate is not None or any(len(ends) > 2 for ends in plan.ends):
+        return None
     src, trg = plan.output
     open_atoms = dict(enumerate(plan.ends))
     met, at = {src}, src
@@ -111,7 +114,7 @@ def _walk(plan: Pattern, inputs: list[Plan]) -> list[PathExpr] | None:
         leading = next((k for k, pair in open_atoms.items() if at in pair), None)
         if leading is None:
             return None
-        u, v = open_atoms.pop(leading)
+        u, v = open_atoms.pop(leading)[:2]
         step = absorb(inputs, plan.inputs[leading], whole=True)
         steps.append(step if u == at else Inverse(step))
         at = v if u == at else u

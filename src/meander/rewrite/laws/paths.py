@@ -17,8 +17,18 @@ from itertools import combinations, product
 from meander.algebra.automata import labels, nullable, reverse, without_empty
 from meander.algebra.nodes import Path, Pattern, Plan, Union, WScan
 from meander.rewrite.expressions import alternatives, either, is_step, sequence, then
-from meander.rewrite.trees import absorb, chain, is_language, merge_inputs, path, pattern, rename
-from meander.syntax.query import Inverse, Label, PathExpr, Then
+from meander.rewrite.trees import (
+    absorb,
+    chain,
+    is_language,
+    is_unordered,
+    merge_inputs,
+    path,
+    pattern,
+    rename,
+)
+from meander.syntax.query import Inverse, Label, PathExpr, PathOrder, Then
+from meander.syntax.values import refs
 
 # A concatenation with more parts that may be empty has too many branches to be worth enumerating.
 MOST_EMPTY_PARTS = 3
@@ -31,14 +41,14 @@ MOST_EMPTY_PARTS = 3
 def simplify_path(plan: Plan) -> Iterator[Plan]:
     """`𝒫_R = 𝒫_{R'}` for the normalized R' of the same language and labels: `(a)+`, `((a/b)/c)`, `^(a/b)`, …"""
     if isinstance(plan, Path):
-        plain = path(plan.inputs, plan.expr, plan.label)
+        plain = path(plan.inputs, plan.expr, plan.label, plan.order)
         if plain != plan:
             yield plain
 
 
 def eliminate_trivial_path(plan: Plan) -> Iterator[Plan]:
     """`𝒫_a^d(S_a) = ∪^d(S_a)`"""
-    if isinstance(plan, Path) and isinstance(plan.expr, Label):
+    if is_unordered(plan) and isinstance(plan.expr, Label):
         yield rename(plan.inputs[0], plan.label)
 
 
@@ -51,7 +61,7 @@ def split_alternation(plan: Plan) -> Iterator[Plan]:
 
     If some parts accept the empty word, those parts together must name every input.
     """
-    if isinstance(plan, Path):
+    if is_unordered(plan):
         parts = alternatives(plan.expr)
         if len(parts) > 1 and _preserves_ends(parts, plan.inputs):
             yield Union(tuple(dict.fromkeys(chain(plan.inputs, [part]) for part in parts)), plan.label)
@@ -60,7 +70,7 @@ def split_alternation(plan: Plan) -> Iterator[Plan]:
 def fold_alternation(plan: Plan) -> Iterator[Plan]:
     """`𝒫_{R₁}(S₁) ∪^d 𝒫_{R₂}(S₂) ∪^d S_a = 𝒫_{R₁|R₂|a}^d(S₁, S₂, S_a)`: one automaton; as `split_alternation`."""
     kinds = {type(inner) for inner in plan.inputs} if isinstance(plan, Union) else set()
-    if Path in kinds and kinds <= {Path, WScan}:
+    if Path in kinds and kinds <= {Path, WScan} and not any(is_ordered(inner) for inner in plan.inputs):
         inputs: list[Plan] = []
         parts = [absorb(inputs, inner) for inner in plan.inputs]
         if _preserves_ends(parts, inputs):
@@ -73,7 +83,7 @@ def split_concatenation(plan: Plan) -> Iterator[Plan]:
     Between all parts at once, then between each two neighbors alone. A part that may be empty is present or not, so
     `a/b*` is `S_a ∪ S_a⋈𝒫_{b+}`. Not if the whole may be empty: `split_empty_word` comes first.
     """
-    if not isinstance(plan, Path) or nullable(plan.expr):
+    if not is_language(plan):
         return
     parts = sequence(plan.expr)
     if len(parts) > 1 or (is_step(parts[0]) and isinstance(parts[0], Inverse)):
@@ -91,8 +101,11 @@ def fold_concatenation(plan: Plan) -> Iterator[Plan]:
     """
     if not isinstance(plan, Pattern):
         return
-    uses = [variable for pair in plan.ends for variable in pair] + list(plan.output)
+    uses = [variable for columns in plan.ends for variable in columns] + list(plan.output)
+    uses += [int(ref.name) for ref in refs(plan.predicate)]
     for i, j in combinations(range(len(plan.inputs)), 2):
+        if len(plan.ends[i]) > 2 or len(plan.ends[j]) > 2:
+            continue
         if is_language(plan.inputs[i]) or is_language(plan.inputs[j]):
             for middle in sorted(set(plan.ends[i]) & set(plan.ends[j])):
                 if uses.count(middle) == 2:
@@ -101,7 +114,7 @@ def fold_concatenation(plan: Plan) -> Iterator[Plan]:
 
 def split_empty_word(plan: Plan) -> Iterator[Plan]:
     """`𝒫_R^d(S₁, …) = 𝒫_{R∖ε}(S₁, …) ∪^d ⋈^{src₁,src₁}(S₁) ∪^d ⋈^{trg₁,trg₁}(S₁) ∪^d …` for R with the empty word."""
-    if isinstance(plan, Path) and nullable(plan.expr):
+    if is_unordered(plan) and nullable(plan.expr):
         words = without_empty(plan.expr)
         branches: list[Plan] = [] if words is None else [path(plan.inputs, words)]
         for inner in plan.inputs:
@@ -112,6 +125,10 @@ def split_empty_word(plan: Plan) -> Iterator[Plan]:
 
 # ---------------------------------------------------------------------------------------------------------
 # Parts
+
+
+def is_ordered(plan: Plan) -> bool:
+    return isinstance(plan, Path) and plan.order is not PathOrder.ANY
 
 
 def _preserves_ends(parts: Sequence[PathExpr], inputs: Sequence[Plan]) -> bool:
@@ -140,14 +157,14 @@ def _followed(plan: Pattern, i: int, j: int, middle: int) -> Plan:
     """`plan` with its inputs i and j as one Path through `middle`."""
     inputs: list[Plan] = []
     exprs = [absorb(inputs, plan.inputs[k], whole=not is_language(plan.inputs[k])) for k in (i, j)]
-    (first_src, first_trg), (next_src, next_trg) = plan.ends[i], plan.ends[j]
+    (first_src, first_trg, *_), (next_src, next_trg, *_) = plan.ends[i], plan.ends[j]
     # Of the two directions, the one with fewer inverse steps; `i` first if both are as good.
     if (first_trg == middle) + (next_src == middle) >= 1:
         first = exprs[0] if first_trg == middle else reverse(exprs[0])
         second = exprs[1] if next_src == middle else reverse(exprs[1])
     else:
         first, second = exprs[1], exprs[0]
-        (first_src, first_trg), (next_src, next_trg) = plan.ends[j], plan.ends[i]
+        (first_src, first_trg, *_), (next_src, next_trg, *_) = plan.ends[j], plan.ends[i]
     src = first_src if first_trg == middle else first_trg
     trg = next_trg if next_src == middle else next_src
     return merge_inputs(plan, i, j, path(inputs, then([first, second])), (src, trg))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
 from meander.algebra.nodes import Pattern, Plan, Union
-from meander.rewrite.trees import merge_inputs, pattern, rename
+from meander.rewrite.trees import NamedPredicate, merge_inputs, pattern, rename, renumbered
+from meander.syntax.values import Property, ValueType, conjunction, conjuncts, refs
 
 
 def eliminate_duplicate_inputs(plan: Plan) -> Iterator[Plan]:
@@ -15,7 +16,8 @@ def eliminate_duplicate_inputs(plan: Plan) -> Iterator[Plan]:
     if isinstance(plan, Pattern):
         atoms = dict.fromkeys(zip(plan.inputs, plan.ends, strict=True))
         if len(atoms) < len(plan.inputs):
-            yield pattern([inner for inner, _ in atoms], [ends for _, ends in atoms], plan.output, plan.label)
+            inputs, ends = [inner for inner, _ in atoms], [columns for _, columns in atoms]
+            yield pattern(inputs, ends, plan.output, plan.label, plan.predicate, plan.values)
 
 
 def eliminate_renaming(plan: Plan) -> Iterator[Plan]:
@@ -31,7 +33,13 @@ def eliminate_renaming(plan: Plan) -> Iterator[Plan]:
 
 def eliminate_trivial_pattern(plan: Plan) -> Iterator[Plan]:
     """`⋈^{src₁,trg₁,d}(S) = ∪^d(S)`"""
-    if isinstance(plan, Pattern) and plan.ends == ((0, 1),) and plan.output == (0, 1):
+    if (
+        isinstance(plan, Pattern)
+        and plan.ends == (tuple(range(plan.inputs[0].width)),)
+        and plan.output == plan.ends[0]
+        and plan.values == plan.inputs[0].values
+        and plan.predicate is None
+    ):
         yield rename(plan.inputs[0], plan.label)
 
 
@@ -41,38 +49,57 @@ def merge_patterns(plan: Plan) -> Iterator[Plan]:
         return
     for i, inner in enumerate(plan.inputs):
         if isinstance(inner, Pattern):
-            src, trg = plan.ends[i]
-            # An inner pattern that returns a variable twice makes the outer ends equal.
-            outer = {trg: src} if inner.output[0] == inner.output[1] else {}
-            given = {inner.output[0]: src, inner.output[1]: outer.get(trg, trg)}
-            ends = [(outer.get(u, u), outer.get(v, v)) for u, v in plan.ends]
-            inside = [
-                tuple(given.get(variable, ("inner", variable)) for variable in pair) for pair in inner.ends
-            ]
-            yield pattern(
+            # An inner pattern that returns a variable twice makes the outer variables equal.
+            given: dict[int, int] = {}
+            outer = {variable: variable for variable in range(plan.variables)}
+            for variable, shown in zip(inner.output, plan.ends[i], strict=True):
+                first = outer[given.setdefault(variable, shown)]
+                old = outer[shown]
+                outer.update({name: first for name, now in outer.items() if now == old})
+            inside: dict[int, Hashable] = {
+                variable: outer[given[variable]] if variable in given else ("inner", variable)
+                for variable in range(inner.variables)
+            }
+            ends = [[outer[variable] for variable in columns] for columns in plan.ends]
+            terms: list[NamedPredicate] = [(plan.predicate, outer), (inner.predicate, inside)]
+            yield renumbered(
                 [*plan.inputs[:i], *inner.inputs, *plan.inputs[i + 1 :]],
-                [*ends[:i], *((pair[0], pair[1]) for pair in inside), *ends[i + 1 :]],
-                [outer.get(variable, variable) for variable in plan.output],
+                [*ends[:i], *([inside[v] for v in columns] for columns in inner.ends), *ends[i + 1 :]],
+                [outer[variable] for variable in plan.output],
                 plan.label,
+                terms,
+                plan.values,
             )
 
 
 def split_pattern(plan: Plan) -> Iterator[Plan]:
     """`⋈_{Φ∧Ψ}(S₁, S₂, S₃) = ⋈_Φ(⋈_Ψ(S₁, S₂), S₃)`, if S₁ and S₂ share an end, and Φ and the output use no
-    more than two of Ψ's variables. By repetition, every tree of binary joins."""
+    more than two of Ψ's vertices. By repetition, every tree of binary joins."""
     if not isinstance(plan, Pattern) or len(plan.inputs) < 3:
         return
+    types = plan.variable_types
     for i, j in combinations(range(len(plan.inputs)), 2):
+        inside = {*plan.ends[i], *plan.ends[j]}
+        within = [term for term in conjuncts(plan.predicate) if {ref.name for ref in refs(term)} <= inside]
+        across = [term for term in conjuncts(plan.predicate) if term not in within]
         rest = [k for k in range(len(plan.inputs)) if k not in (i, j)]
         seen = {variable for k in rest for variable in plan.ends[k]} | set(plan.output)
-        shown = sorted({*plan.ends[i], *plan.ends[j]} & seen)
-        if set(plan.ends[i]) & set(plan.ends[j]) and 1 <= len(shown) <= 2:
+        seen |= {int(ref.name) for term in across for ref in refs(term)}
+        shown = sorted(variable for variable in inside & seen if types[variable] is ValueType.VERTEX)
+        if set(plan.ends[i][:2]) & set(plan.ends[j][:2]) and 1 <= len(shown) <= 2:
             # A single variable is returned twice: as a pair of equal vertices.
-            returned = (shown[0], shown[-1])
+            values = sorted(variable for variable in inside & seen if types[variable] is not ValueType.VERTEX)
+            returned = (shown[0], shown[-1], *values)
             parts = (plan.inputs[i], plan.inputs[j])
-            label = "⋈".join(part.label for part in parts)
-            part = pattern(parts, [plan.ends[i], plan.ends[j]], returned, label)
-            yield merge_inputs(plan, i, j, part, returned)
+            part = pattern(
+                parts,
+                [plan.ends[i], plan.ends[j]],
+                returned,
+                "⋈".join(part.label for part in parts),
+                conjunction(within),
+                tuple(Property(f"value{number}", types[v]) for number, v in enumerate(values, start=1)),
+            )
+            yield merge_inputs(replace(plan, predicate=conjunction(across)), i, j, part, returned)
 
 
 def distribute_pattern(plan: Plan) -> Iterator[Plan]:

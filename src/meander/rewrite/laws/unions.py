@@ -38,12 +38,15 @@ def factor_union(plan: Plan) -> Iterator[Plan]:
         for other in plan.inputs[i + 1 :]:
             if not (isinstance(first, Pattern) and isinstance(other, Pattern)):
                 continue
-            if (first.ends, first.output) != (other.ends, other.output):
+            joins = [(part.ends, part.output, part.predicate, part.values) for part in (first, other)]
+            if joins[0] != joins[1]:
                 continue
             pairs = list(zip(first.inputs, other.inputs, strict=True))
             differing = [k for k, (mine, theirs) in enumerate(pairs) if mine != theirs]
             if len(differing) == 1:
                 k = differing[0]
+                if pairs[k][0].values != pairs[k][1].values:
+                    continue
                 both = Union(pairs[k], "|".join(part.label for part in pairs[k]))
                 inputs = (*first.inputs[:k], both, *first.inputs[k + 1 :])
                 factored = replace(first, inputs=inputs, label=f"{first.label}|{other.label}")

@@ -12,12 +12,14 @@ once: it takes the largest expiry of all that it receives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from meander.dataflow.answers import Answers, take_answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges
+from meander.dataflow.value_names import list_values
 from meander.physical.plan import Result
 from meander.spark.cell.manifest import CellManifest
 
@@ -80,10 +82,11 @@ class LongestRecords:
         self.result = result
         self.begin = begin
         self._chunks: list[Answers] = []
-        self._longest: dict[tuple[str | int, ...], tuple[int, int, int]] = {}  # expiry, chunk, row
+        self._longest: dict[tuple[object, ...], tuple[int, int, int]] = {}  # expiry, chunk, row
 
     def add(self, answers: Answers) -> None:
-        columns = [text.values() for text in answers.vertices]
+        columns: list[list[Any]] = [text.values() for text in answers.vertices]
+        columns += [list_values(column) for column in answers.properties]
         keys = zip(*columns, strict=True) if columns else [()] * answers.rows
         chunk = len(self._chunks)
         self._chunks.append(answers)

@@ -18,6 +18,7 @@ import numpy as np
 
 from meander.dataflow.answers import Answers, take_answers
 from meander.dataflow.edges import Array, Edges, Text, by_time, concat_edges, match_labels, nameless
+from meander.dataflow.value_names import value_array
 from meander.kernels.interning import hash_names
 from meander.kernels.spans import wrapping
 from meander.physical.stages import Delivery
@@ -80,7 +81,15 @@ def derived_edges(parts: Sequence[Answers]) -> Edges:
     """Derived tuples, as an operator emits them, in the form in which another stage receives them."""
     return concat_edges(
         [
-            Edges(part.vertices[0], nameless(part.rows), part.vertices[1], part.ts, part.op, exp=part.exp)
+            Edges(
+                src=part.vertices[0],
+                label=nameless(part.rows),
+                trg=part.vertices[1],
+                ts=part.ts,
+                op=part.op,
+                exp=part.exp,
+                properties={column.name: value_array(column) for column in part.properties} or None,
+            )
             for part in parts
         ]
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from meander.dataflow.edges import Edges, Reason, concat_edges
 from meander.dataflow.ingest import Ingest
+from meander.dataflow.tally import value_counts
 from meander.spark.cell.exchange import receive
 from meander.spark.cell.job import Job
 from meander.spark.cell.manifest import CellManifest
@@ -44,16 +45,18 @@ def order_input(
     ingest: Ingest,
     chunks: list[Chunk],
     counts: Counter[str],
+    values: Counter[tuple[str, str]],
     clock: Callable[[], float],
 ) -> Iterator[Output | Released]:
-    """In the first stage: a batch's edges in order, and rows about those that cannot be used.
+    """In the first stage: a batch's edges in order, and rows about those that cannot be used; `values` counts the
+    edges that have a value, by stream and property.
 
     The edges of a single stream are released chunk by chunk, and meanwhile the next chunk is read. Several streams
     wait for each other until the end of the batch.
     """
     alone = len(job.streams) == 1 and job.last == 0
     heard: set[str] = set()
-    for chunk in merge_partitions(job, ingest, read_segments(chunks, job.options.time_unit)):
+    for chunk in merge_partitions(job, ingest, read_segments(chunks, job.layout)):
         if chunk.kind != Kind.EDGES:
             yield from forward(chunk)
             counts["rejected"] += count_rejects(chunk.data) if chunk.kind == Kind.REJECTS else 0
@@ -62,6 +65,8 @@ def order_input(
         edges = chunk_edges(chunk)
         heard.add(chunk.stream)
         counts["edges"] += edges.rows
+        for name, count in value_counts(edges).items():
+            values[chunk.stream, name] += count
         rejects = ingest.push(chunk.stream, edges)
         if rejects:
             late = sum(reject.reason == Reason.TOO_LATE for reject in rejects)

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meander.dataflow.layout import StreamLayout
 from meander.options import DEFAULTS, RunOptions
 from meander.physical.plan import PhysicalPlan, ScanOp
 from meander.physical.stages import Delivery, StagedPlan, longest_windows
 
 if TYPE_CHECKING:
     from meander.dataflow.edges import Array, Edges
+
+FOREVER = 2**62
+"""The expiry of a table's rows: as late as the end of bounded input."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Job:
     cells: tuple[int, ...]  # the keys of the stage's cells
     formats: Mapping[str, str]  # by query: how its answers are encoded
     options: RunOptions = DEFAULTS
+    layouts: Mapping[str, StreamLayout] = field(default_factory=dict)  # by stream: how its rows are read
     started: float = 0.0  # when the run was started, in seconds of wall time
     windows: Mapping[str, int] = field(default_factory=dict)  # by stream: its longest window
     unordered: frozenset[str] = frozenset()  # streams that arrive in partitions without an order among them
@@ -55,6 +60,10 @@ class Job:
         options = self.options
         return f"{self.stamp}/{options.lateness}/{options.max_jump}/{options.memory}/{options.threads}"
 
+    def layout(self, stream: str) -> StreamLayout:
+        """How the rows of a stream are read."""
+        return self.layouts.get(stream) or StreamLayout(stream, self.options.time_unit)
+
     @property
     def cells_of_all_stages(self) -> int:
         return 1 + self.last * len(self.targets) if self.last else len(self.cells)
@@ -76,6 +85,8 @@ class Job:
             for operator in self.plan.operators
             if isinstance(operator, ScanOp) and operator.source.name == stream
         ]
+        if any(scan.table for scan in scans):
+            return np.full(edges.rows, FOREVER)
         ends = [edges.ts // scan.slide * scan.slide + scan.window for scan in scans]
         latest: Array = np.maximum.reduce(ends) if ends else edges.ts
         return latest

@@ -85,6 +85,9 @@ class CellStep:
         self.clock = clock
         self.stopwatch = Stopwatch(begun)
         self.counts = Counter(dict.fromkeys(("edges", "late", "rejected", "answers", "bytes"), 0))
+        self.values: Counter[tuple[str, str]] = (
+            Counter()
+        )  # by stream and property: the edges that have a value
         self.encoder = Encoder(job.formats, job.spool)
         self.sender = Sender(job.deliveries, job.targets, job.number(cell))
         self.manifest: CellManifest
@@ -150,7 +153,9 @@ class CellStep:
         ordered = sorted(chunks, key=lambda chunk: chunk.position)
         if self.job.stage:
             return receive_from_upstream(self.job, self.cell, ordered, self.counts)
-        return order_input(self.job, self.manifest, self.state.ingest, ordered, self.counts, self.clock)
+        return order_input(
+            self.job, self.manifest, self.state.ingest, ordered, self.counts, self.values, self.clock
+        )
 
     # -----------------------------------------------------------------------------------------------------
     # process
@@ -283,6 +288,7 @@ class CellStep:
                 **self.sender.counts,
                 "bytes": manifest.counts["bytes"],
                 "labels": dataflow.labels_seen(),
+                "values": [[*key, count] for key, count in self.values.items()],
                 "window_rows": sum(block.rows for block in manifest.blocks),
                 "window_pieces": len(manifest.blocks),
                 "state_rows": sum(operator["state_rows"] for operator in operators),

@@ -6,16 +6,28 @@ keep their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, IntegralType, StringType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    FractionalType,
+    IntegralType,
+    NullType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
 
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.property_columns import check_readable
 from meander.dataflow.tabular import (
-    EDGE_FIELDS,
+    FIELD_TYPES,
     INTEGER_TYPE,
     STRING_TYPE,
     TIMESTAMP_TYPE,
@@ -24,36 +36,42 @@ from meander.dataflow.tabular import (
 from meander.errors import ArgumentError, InputError
 from meander.spark.garbage import settle_worker
 from meander.spark.messages import CHUNK_TYPE, PARTITION_SHIFT, Chunk, chunk_rows, tick
+from meander.syntax.values import ValueType
+
+FRAME_TYPES = {**FIELD_TYPES, "ts": (INTEGER_TYPE, TIMESTAMP_TYPE)}
+"""The types of a DataFrame's columns: text is not ordered by time, and Spark converts it itself (`to_timestamp`)."""
+
+VALUE_TYPES: Mapping[tuple[type[DataType], ...], ValueType] = {
+    (StringType,): ValueType.STRING,
+    (IntegralType,): ValueType.INT,
+    (FractionalType,): ValueType.FLOAT,
+    (BooleanType,): ValueType.BOOL,
+    (TimestampType, TimestampNTZType, DateType): ValueType.TIME,
+}
 
 Pack = Callable[[pa.RecordBatch, int], list[Chunk]]
 """From a batch of rows, and the position of its chunks, to chunks."""
 
 
-def chunk_frame(
-    frame: DataFrame,
-    stream: str,
-    *,
-    cell: int,
-    columns: dict[str, str],
-    time_unit: str,
-) -> DataFrame:
-    """A user's DataFrame of edges as rows of chunks; `columns` maps fields of an edge to its columns."""
+def chunk_frame(frame: DataFrame, layout: StreamLayout, *, cell: int) -> DataFrame:
+    """A user's DataFrame of edges as rows of chunks."""
+    renamed = layout.renamed()
 
     def pack(batch: pa.RecordBatch, position: int) -> list[Chunk]:
         from meander.spark.input.reader import pack_batch
 
-        return pack_batch(batch, stream, position, time_unit)
+        return pack_batch(batch, renamed, position)
 
-    return packed_frame(edge_columns(frame, stream, columns), cell, pack)
+    return packed_frame(edge_columns(frame, layout), cell, pack)
 
 
-def record_frame(frame: DataFrame, stream: str, *, cell: int) -> DataFrame:
+def record_frame(frame: DataFrame, layout: StreamLayout, *, cell: int) -> DataFrame:
     """A DataFrame with one column of records as bytes, as rows of chunks."""
 
     def pack(batch: pa.RecordBatch, position: int) -> list[Chunk]:
         from meander.spark.input.reader import pack_lines
 
-        return pack_lines(batch, stream, position)
+        return pack_lines(batch, layout, position)
 
     return packed_frame(frame, cell, pack)
 
@@ -73,36 +91,35 @@ def packed_frame(frame: DataFrame, cell: int, pack: Pack) -> DataFrame:
     return frame.mapInArrow(pack_partition, CHUNK_TYPE)
 
 
-def edge_columns(frame: DataFrame, stream: str, columns: dict[str, str]) -> DataFrame:
-    """The columns src, label, trg, ts and perhaps op of a DataFrame, under these names and with usable types."""
-    unknown = [name for name in columns if name not in EDGE_FIELDS]
-    if unknown:
-        raise ArgumentError(
-            f"not a field of an edge: {unknown[0]}",
-            hint="columns= maps src, label, trg, ts and op to column names",
-        )
+def edge_columns(frame: DataFrame, layout: StreamLayout) -> DataFrame:
+    """The fields of edges and the properties of a DataFrame, under their own names and with usable types."""
+    stream = layout.stream
     types = {column.name: column.dataType for column in frame.schema.fields}
     selected = []
-    for name in EDGE_FIELDS:
-        column = columns.get(name, name)
+    for name, column in layout.columns_read.items():
         if column not in types:
-            if name == "op" and "op" not in columns:
+            if name not in layout.required and name not in layout.types and name not in layout.columns:
                 continue
             raise ArgumentError(
                 f"the DataFrame of stream {stream} has no column {column}: it has {', '.join(frame.columns)}",
                 hint=f'map the field to a column: columns={{"{name}": "…"}}',
             )
-        check_type(stream, name, column, types[column])
+        check_type(layout, name, column, types[column])
         selected.append(F.col(f"`{column}`").alias(name))
     return frame.select(*selected)
 
 
-def check_type(stream: str, field: str, column: str, kind: DataType) -> None:
-    """Refuse a column whose type cannot hold this field of an edge."""
+def check_type(layout: StreamLayout, name: str, column: str, kind: DataType) -> None:
+    """Refuse a column whose type cannot hold this field or property."""
+    described = f"the column {column} of stream {layout.stream}"
     try:
-        check_field_type(
-            field, spark_category(kind), f"the column {column} of stream {stream}", kind.simpleString()
-        )
+        if name in FIELD_TYPES:
+            check_field_type(name, spark_category(kind), described, kind.simpleString(), FRAME_TYPES[name])
+        else:
+            given = spark_value_type(kind)
+            check_readable(
+                given, isinstance(kind, NullType), layout.types[name], described, kind.simpleString()
+            )
     except InputError as error:
         raise ArgumentError(error.message, hint=error.hint) from None
 
@@ -113,4 +130,12 @@ def spark_category(kind: DataType) -> str:
         return STRING_TYPE
     if isinstance(kind, IntegralType):
         return INTEGER_TYPE
-    return TIMESTAMP_TYPE if isinstance(kind, TimestampType | TimestampNTZType) else ""
+    return TIMESTAMP_TYPE if isinstance(kind, TimestampType | TimestampNTZType | DateType) else ""
+
+
+def spark_value_type(kind: DataType) -> ValueType | None:
+    """The type of the values of a Spark column; None for one that no property has."""
+    for spark_types, value_type in VALUE_TYPES.items():
+        if isinstance(kind, spark_types):
+            return value_type
+    return None

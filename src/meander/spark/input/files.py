@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +57,7 @@ class Intake:
     cell: int
     bounded: tuple[str, ...]
     batch_rows: int
-    time_unit: str
+    layouts: dict[str, Any]  # by stream: its layout as JSON
     tick: float | None
     tasks: int
     by_tasks: bool
@@ -175,10 +176,13 @@ class EdgeReader(DataSourceStreamReader):
                 ticks.append(input_changed(partition.error))
             yield chunk_rows(ticks or [tick()], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
+        from meander.dataflow.layout import StreamLayout
         from meander.spark.input.reader import read_chunks, size_of
 
+        layouts = {name: StreamLayout.from_json(fields) for name, fields in self.intake.layouts.items()}
+
         yield chunk_rows([bytes_read(size_of(partition.segments), base)], self.intake.cell)
-        for count, chunk in enumerate(read_chunks(partition.segments, self.intake.time_unit), start=base):
+        for count, chunk in enumerate(read_chunks(partition.segments, layouts.__getitem__), start=base):
             yield chunk_rows([chunk._replace(position=count)], self.intake.cell)
         settle_worker()
 

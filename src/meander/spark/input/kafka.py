@@ -19,6 +19,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.source import Source
 from meander.errors import ArgumentError, InputError, MeanderError
 
@@ -41,7 +42,7 @@ URL_HINT = "write kafka://host:port/topic"
 class KafkaSource(Source):
     """The records of a topic, from its beginning on."""
 
-    def check(self, *, follow: bool = False) -> None:
+    def check(self, layout: StreamLayout, *, follow: bool = False) -> None:
         check_broker(self.url, InputError)
 
     def spark_settings(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +10,10 @@ import pyarrow as pa
 
 from meander.dataflow.edges import Edges, Reason, Reject, empty_edges
 from meander.dataflow.files import open_file
-from meander.dataflow.sources.reader import open_source
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.sources.reader import read_file
+from meander.dataflow.sources.registry import file_format
+from meander.dataflow.sources.source import ReadOptions
 from meander.dataflow.sources.text import TextReader
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
@@ -19,16 +22,19 @@ from meander.spark.input.fingerprints import changed
 from meander.spark.input.ledger import WHOLE, Segment
 from meander.spark.messages import CHUNK_ROWS, Chunk, Kind, bytes_read, listed_segments, lost_rows
 
+LayoutOf = Callable[[str], StreamLayout]
+"""The layout of a stream's rows, by its name."""
 
-def read_chunks(segments: Iterable[Segment], time_unit: str, *, packed: bool = True) -> Iterator[Chunk]:
-    """The chunks of segments, in order, all at position 0.
+
+def read_chunks(segments: Iterable[Segment], layout: LayoutOf, *, packed: bool = True) -> Iterator[Chunk]:
+    """The chunks of segments, in order, all at position 0; `layout` gives that of a stream.
 
     Edges are encoded (`packed`) to be sent to another process, or else kept as they were read.
     """
     for segment in segments:
         stream = segment.stream
         try:
-            for edges, rejects in read_segment(segment, time_unit):
+            for edges, rejects in read_segment(segment, layout(stream)):
                 if packed:
                     yield from chunks_of(edges, rejects, stream, 0, lines=True)
                     continue
@@ -41,7 +47,7 @@ def read_chunks(segments: Iterable[Segment], time_unit: str, *, packed: bool = T
             yield lost_rows(stream, error)
 
 
-def read_segments(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
+def read_segments(chunks: Iterable[Chunk], layout: LayoutOf) -> Iterator[Chunk]:
     """The same chunks; instead of a list of segments, the chunks that they hold, in order."""
     for chunk in chunks:
         if chunk.kind != Kind.SEGMENTS:
@@ -49,7 +55,7 @@ def read_segments(chunks: Iterable[Chunk], time_unit: str) -> Iterator[Chunk]:
             continue
         segments = [Segment(*fields) for fields in listed_segments(chunk)]
         yield bytes_read(size_of(segments), chunk.position)
-        yield from prefetch(read_chunks(segments, time_unit, packed=False))
+        yield from prefetch(read_chunks(segments, layout, packed=False))
 
 
 def size_of(segments: Iterable[Segment]) -> int:
@@ -77,20 +83,25 @@ def prefetch(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
             yield chunk
 
 
-def pack_batch(batch: pa.RecordBatch, stream: str, position: int, time_unit: str) -> list[Chunk]:
+def pack_batch(batch: pa.RecordBatch, layout: StreamLayout, position: int) -> list[Chunk]:
     """The chunks of a batch of a DataFrame with the columns of edges."""
-    edges, rejects = from_arrow(batch, stream=stream, time_unit=time_unit, where=f"stream {stream}")
-    return list(chunks_of(edges, rejects, stream, position, lines=False))
+    edges, rejects = from_arrow(batch, layout=layout, where=f"stream {layout.stream}")
+    return list(chunks_of(edges, rejects, layout.stream, position, lines=False))
 
 
-def pack_lines(batch: pa.RecordBatch, stream: str, position: int) -> list[Chunk]:
-    """The chunks of a batch of records, whose one column has an edge as bytes: JSON, or fields with tabs between."""
+def pack_lines(batch: pa.RecordBatch, layout: StreamLayout, position: int) -> list[Chunk]:
+    """The chunks of a batch of records, whose one column has an edge as bytes: JSON, or fields with tabs between.
+
+    Only JSON has names, so if columns are read by name the records are JSON.
+    """
+    stream = layout.stream
     values: list[bytes | None] = batch.column(0).to_pylist()
     lines = [b" ".join(value.splitlines()) for value in values if value]
     rejects = [Reject(stream, Reason.MISSING, "")] * (len(values) - len(lines))
-    name = Path("records.jsonl" if lines and lines[0].lstrip().startswith(b"{") else "records.tsv")
+    named = layout.types or layout.columns or (lines and lines[0].lstrip().startswith(b"{"))
+    name = Path("records.jsonl" if named else "records.tsv")
     chunks = list(chunks_of(empty_edges(), rejects, stream, position, lines=True))
-    reader = TextReader(name, LineReader(b"\n".join(lines)), stream, CHUNK_ROWS, start=None)
+    reader = TextReader(name, LineReader(b"\n".join(lines)), layout, CHUNK_ROWS, start=None)
     for edges, unparsable in reader.chunks():
         chunks += chunks_of(edges, unparsable, stream, position, lines=True)
     return chunks
@@ -122,16 +133,16 @@ def chunks_of(
 
 
 class SegmentReader:
-    """The bytes of a part of a text file; a part of a .csv file after the first begins with the file's header."""
+    """The bytes of a part of a text file; a part after the first begins with the file's header, if it has one."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Segment, layout: StreamLayout) -> None:
         path = Path(segment.path)
         self._path = path
         self.error: InputError | None = None
         self.live = False
         self._file = open_file(path)
         self._header = b""
-        if segment.start and path.name.endswith(".csv"):
+        if segment.start and file_format(path).has_header(path, layout):
             self._header = header_line(path)
         self.header_lines = self._header.count(b"\n")
         self._file.seek(segment.start)
@@ -160,18 +171,16 @@ def header_line(path: Path) -> bytes:
     return b""
 
 
-def read_segment(segment: Segment, time_unit: str) -> Iterator[tuple[Edges, list[Reject]]]:
+def read_segment(segment: Segment, layout: StreamLayout) -> Iterator[tuple[Edges, list[Reject]]]:
     """The edges of a segment, with the rejects found beside them."""
     if segment.end == WHOLE:
-        yield from open_source(
-            segment.path, stream=segment.stream, batch_rows=CHUNK_ROWS, time_unit=time_unit
-        )
+        yield from read_file(segment.path, ReadOptions(layout, CHUNK_ROWS))
         return
-    reader = SegmentReader(segment)
+    reader = SegmentReader(segment, layout)
     text = TextReader(
         Path(segment.path),
         reader,
-        segment.stream,
+        layout,
         CHUNK_ROWS,
         start=segment.start,
         line=reader.header_lines,

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegralType
 
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.sources.columns import property_types, url_types
 from meander.dataflow.sources.registry import needs_spark, open_url
-from meander.spark.input.dataframes import chunk_frame, edge_columns, record_frame
+from meander.physical.streams import StreamSchema
+from meander.spark.input.dataframes import chunk_frame, edge_columns, record_frame, spark_value_type
+from meander.syntax.values import ValueType
 
 
 @dataclass(frozen=True)
 class StreamSource:
-    """Where a stream's edges come from: a location, or a DataFrame and the names of its columns.
+    """Where a stream's edges come from: a location or a DataFrame, the names of its columns, and perhaps the label of
+    all of its rows.
 
     `records` are edges as bytes in one column; a `bounded` location does not grow.
     """
@@ -23,6 +28,7 @@ class StreamSource:
     location: str = ""
     frame: DataFrame | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    label: str | None = None
     records: bool = False
     bounded: bool = False
 
@@ -39,35 +45,50 @@ class StreamSource:
         types = {column.name: column.dataType for column in self.frame.schema.fields}
         return all(isinstance(types.get(self.columns.get(end, end)), IntegralType) for end in ("src", "trg"))
 
-    def check(self, *, follow: bool) -> None:
-        """Refuse a location that cannot be read or reached."""
+    def layout(self, stream: str, schema: StreamSchema, time_unit: str) -> StreamLayout:
+        """How the rows are read."""
+        return StreamLayout(stream, time_unit, schema, dict(self.columns), self.label)
+
+    def property_types(self) -> dict[str, ValueType | None]:
+        """The types of the properties that the source's columns give; none if its columns have no types."""
+        if self.frame is not None:
+            types = {column.name: spark_value_type(column.dataType) for column in self.frame.schema.fields}
+            return property_types(types, self.columns)
+        return url_types(self.location, self.columns)
+
+    def check(self, layout: StreamLayout, *, follow: bool) -> None:
+        """Refuse a location that cannot be read or reached, and a DataFrame without the columns."""
         if self.location:
-            open_url(self.location).check(follow=follow)
+            open_url(self.location).check(layout, follow=follow)
+        elif self.frame is not None:
+            edge_columns(self.frame, layout)
 
     def spark_settings(self) -> dict[str, str]:
         """Settings that a Spark session needs for this source, if Meander starts it."""
         return open_url(self.location).spark_settings() if needs_spark(self.location) else {}
 
-    def materialize(self, spark: SparkSession, name: str, folder: Path) -> StreamSource:
+    def materialize(self, spark: SparkSession, layout: StreamLayout, folder: Path) -> StreamSource:
         """The same source as a location that is read, or as a streaming DataFrame.
 
         A static DataFrame is written to the folder in order of time, as files that do not grow.
         """
         if needs_spark(self.location):
-            return StreamSource(frame=open_url(self.location).records(spark), records=True)
+            frame = open_url(self.location).records(spark)
+            return replace(self, location="", frame=frame, records=True)
         if self.frame is None or self.frame.isStreaming:
             return self
         if not is_written(folder):
-            edges = edge_columns(self.frame, name, dict(self.columns))
-            edges.orderBy("ts").write.mode("overwrite").parquet(str(folder))
-        return StreamSource(location=str(folder), bounded=True)
+            edges = edge_columns(self.frame, layout)
+            ordered = edges.orderBy("ts") if "ts" in edges.columns else edges
+            ordered.write.mode("overwrite").parquet(str(folder))
+        return StreamSource(location=str(folder), label=self.label, bounded=True)
 
-    def chunks(self, name: str, cell: int, time_unit: str) -> DataFrame:
+    def chunks(self, layout: StreamLayout, cell: int) -> DataFrame:
         """The edges of a streaming DataFrame as rows of chunks for a cell."""
         assert self.frame is not None
         if self.records:
-            return record_frame(self.frame, name, cell=cell)
-        return chunk_frame(self.frame, name, cell=cell, columns=dict(self.columns), time_unit=time_unit)
+            return record_frame(self.frame, layout, cell=cell)
+        return chunk_frame(self.frame, layout, cell=cell)
 
 
 def is_written(folder: Path) -> bool:

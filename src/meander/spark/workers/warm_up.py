@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.text import TextReader
 from meander.physical.plan import ScanOp
 from meander.spark.cell.job import Job
@@ -16,8 +17,16 @@ from meander.spark.cell.local_cells import LocalCells
 from meander.spark.input.reader import LineReader
 from meander.spark.messages import CHUNK_ROWS, Chunk, Kind, closed
 from meander.spark.workers.pool import unpack_jobs
+from meander.syntax.values import ValueType
 
 VERTICES = 4
+EXAMPLES = {
+    ValueType.INT: "1",
+    ValueType.FLOAT: "1.5",
+    ValueType.STRING: "x",
+    ValueType.BOOL: "true",
+    ValueType.TIME: "1",
+}
 
 OTHER_MODULES = (
     "pyspark.worker",
@@ -47,19 +56,22 @@ def generated_batches(jobs: Sequence[Job]) -> Iterator[list[Chunk]]:
         yield [
             Chunk(Kind.EDGES, stream, position, b"", edges=edges)
             for position, stream in enumerate(jobs[0].streams)
-            for edges, _ in text_reader(stream, scans, time).chunks()
+            for edges, _ in text_reader(jobs[0].layout(stream), scans, time).chunks()
         ]
     yield [closed(stream) for stream in jobs[0].streams]
 
 
-def text_reader(stream: str, scans: Sequence[ScanOp], time: int) -> TextReader:
+def text_reader(layout: StreamLayout, scans: Sequence[ScanOp], time: int) -> TextReader:
     """Each label once between any two of a few vertices, as lines of a file."""
-    labels = dict.fromkeys(scan.label for scan in scans if scan.source.name == stream)
-    lines = [
-        f"v{src}\t{label}\tv{trg}\t{time + src}"
+    layout = StreamLayout(layout.stream, layout.time_unit, layout.schema)
+    labels = dict.fromkeys(scan.label for scan in scans if scan.source.name == layout.stream)
+    values = "".join(f"\t{EXAMPLES[kind]}" for kind in layout.types.values())
+    lines = ["\t".join(["src", "label", "trg", "ts", *layout.types])] if layout.types else []
+    lines += [
+        f"v{src}\t{label}\tv{trg}\t{time + src}{values}"
         for src in range(VERTICES)
         for trg in range(VERTICES)
         for label in labels
         if src != trg
     ]
-    return TextReader(Path("generated.tsv"), LineReader("\n".join(lines).encode()), stream, CHUNK_ROWS)
+    return TextReader(Path("generated.tsv"), LineReader("\n".join(lines).encode()), layout, CHUNK_ROWS)
