@@ -265,3 +265,13 @@ def test_a_deletion_beside_a_path_does_not_retract_its_record() -> None:
     dataflow = Dataflow(plan_of(EXPRESSIONS[0], PathOrder.ASCENDING, None), paths=True)
     retracted = [record for record in answers_of(dataflow, events, ()) if record["op"] == "-"]
     assert sorted((record["src"], record["trg"]) for record in retracted) == [(0, 3), (1, 3)]
+
+
+@settings(max_examples=EXAMPLES // 3, deadline=None)
+@given(st.sampled_from(EXPRESSIONS), streams(), st.sampled_from(("intervals", "changes")))
+def test_full_tables_grow_and_no_record_is_lost(
+    expression: Expression, events: list[Event], mode: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FIRST_CAPACITY, "2")
+        check(expression, PathOrder.ASCENDING, events, range(12), mode, None)

@@ -8,7 +8,7 @@ from meander.dataflow.state import Array, Store
 from meander.kernels.ascending.arrivals import ARRIVALS, Arrivals, mark_arrivals, pack_arrivals
 from meander.kernels.ascending.instants import CHANGED_AT, INSTANT_COUNTS, Instant
 from meander.kernels.ascending.repair import REPAIR_COUNTS, Repair
-from meander.kernels.ascending.rows import HEADER, MOST_WIDTH, Rows, copy_rows, count_slots
+from meander.kernels.ascending.rows import HEADER, LEAST_WIDTH, MOST_WIDTH, Rows, copy_rows, count_slots
 from meander.kernels.status import FOREVER
 
 LEAST_SLOTS = 1024
@@ -32,7 +32,7 @@ class RowTable:
 
     def __init__(self, store: Store, prefix: str, *, scratch: bool) -> None:
         self.store, self.prefix, self.scratch = store, prefix, scratch
-        self.least = store.first_capacity(LEAST_SLOTS)
+        self.least = max(1 << LEAST_WIDTH, store.first_capacity(LEAST_SLOTS))
         store.array(f"{prefix}header", 0, np.int32, width=HEADER, scratch=scratch)
         store.array(f"{prefix}free", MOST_WIDTH + 1, np.int32, -1, scratch=scratch)
         store.array(f"{prefix}counts", 1, np.int64, scratch=scratch)

@@ -33,7 +33,7 @@ from meander.kernels.ascending.rows import USED, clear_rows
 from meander.kernels.batch import SRC, TRG
 from meander.kernels.forest import EMPTY, STATES, Automaton
 from meander.kernels.interning import HEAD
-from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEXT_ROW
+from meander.kernels.status import EMITTED, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEXT_ROW
 from meander.physical.plan import PathOp
 from meander.syntax.query import PathOrder
 
@@ -197,8 +197,12 @@ class PathAscending(Operator):
             self._emit_loops(ends, now)
         take_over(self.table.rows, tables.table.rows, repair)
         if self.strict and self.instants.instant.counts[CHANGED_AT] == now:
-            while take_over_changes(self.instants.instant, tables.instants.instant, repair) != DONE:
-                self.instants.grow()
+            run_to_end(
+                self.store,
+                self.cursor,
+                lambda: take_over_changes(self.instants.instant, tables.instants.instant, repair),
+                {FULL_SCRATCH: self.instants.grow},
+            )
         clear_rows(tables.table.rows, buckets)
         clear_repair(repair)
 
