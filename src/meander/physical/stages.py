@@ -107,6 +107,7 @@ def build_stages(
     """The plan of all results for a number of cells; with `paths`, also the plans that prove the answers."""
     if cells == 1:
         only = build(list(plans), path_operator=path_operator, paths=paths, declared=declared)
+        return StagedPlan((Stage(only),), declared=declared)
     cutter = _Cutter()
     parts = cutter.cut(plans, paths)
     in_full = frozenset((plan.query, plan.head) for plan in plans if cutter.position_of(plan.plan) is None)
