@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import meander
-from meander.dataflow.answers import Answers, AnswerSchema, Paths, ValueColumn, as_dicts, as_table
+from meander.dataflow.answers import NO_TIME, Answers, AnswerSchema, Paths, ValueColumn, as_dicts, as_table
 from meander.dataflow.edges import as_text
 from meander.dataflow.sinks.jsonl import jsonl_blocks
 from meander.errors import ArgumentError
@@ -181,6 +181,18 @@ def test_values_are_an_object_in_json_and_a_struct_in_arrow() -> None:
     names = ("amount", '"at"', "big", "memo")
     schema = AnswerSchema(paths=True, values=tuple(map(Property, names, kinds)), timed_paths=True)
     assert table.schema == schema.arrow
+
+
+def test_an_edge_on_a_path_in_no_order_has_no_time_beside_others_that_have_one() -> None:
+    answers = with_values()
+    assert answers.path is not None
+    answers = answers._replace(path=answers.path._replace(ts=np.array([0, NO_TIME])))
+    path = [["u", "t", "x", 0], ["x", "t", "v"]]
+    assert next(as_dicts(answers))["path"] == path
+    line = b"".join(bytes(block) for block in jsonl_blocks(answers)).decode().splitlines()[0]
+    assert json.loads(line)["path"] == path
+    [steps, _] = as_table(answers)["path"].to_pylist()
+    assert [step["ts"] for step in steps] == [0, None]
 
 
 def test_values_are_written_without_paths_too() -> None:

@@ -26,6 +26,9 @@ from meander.syntax.values import Property, ValueType
 NO_EXPIRY = -1
 """In `exp`: there is none (records that end an answer, and all records in `changes` mode)."""
 
+NO_TIME = -1
+"""In `Paths.ts`: the edge is on a path in no order of time."""
+
 STRINGS = pa.large_string()
 INTEGERS = pa.int64()
 
@@ -37,7 +40,7 @@ class Paths(NamedTuple):
     """The paths of n answers: the edges of answer i are those from `offsets[i]` to `offsets[i + 1]`.
 
     `given` is False for an answer that is not a path; an empty path is given and has no edges. The edges of a
-    time-respecting path have their times in `ts`.
+    time-respecting path have their times in `ts`, and those of other paths beside them `NO_TIME`.
     """
 
     offsets: Array
@@ -279,7 +282,7 @@ def _path_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
     columns = [as_column(path.src, vertex), as_column(path.label), as_column(path.trg, vertex)]
     names = ["src", "label", "trg"]
     if path.ts is not None:
-        columns.append(pa.array(path.ts, INTEGERS))
+        columns.append(pa.array(path.ts, INTEGERS, mask=path.ts == NO_TIME))
         names.append("ts")
     edge = pa.StructArray.from_arrays(columns, names)
     # A list that is missing has a missing offset; the last offset closes the last list.
@@ -291,9 +294,11 @@ def _path_lists(answers: Answers) -> Iterator[list[list[str | int]] | None]:
     path = answers.path
     assert path is not None
     columns: list[Sequence[Any]] = [path.src.values(), path.label.values(), path.trg.values()]
-    if path.ts is not None:
-        columns.append(path.ts.tolist())
     edges = [list(edge) for edge in zip(*columns, strict=True)]
+    if path.ts is not None:
+        for edge, time in zip(edges, path.ts.tolist(), strict=True):
+            if time != NO_TIME:
+                edge.append(time)
     bounds = path.offsets.tolist()
     for row, given in enumerate(path.given.tolist()):
         yield edges[bounds[row] : bounds[row + 1]] if given else None

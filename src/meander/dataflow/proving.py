@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meander.dataflow.answers import Paths
+from meander.dataflow.answers import NO_TIME, Paths
 from meander.dataflow.automaton import automaton_arrays
 from meander.dataflow.batch import Batch
 from meander.dataflow.edges import as_text
@@ -27,7 +27,6 @@ from meander.syntax.query import PathOrder
 
 LEAST_QUEUE = 256
 LEAST_PATH_EDGES = 1024
-NO_TIME = -1  # of an edge on a path in no order, beside others that are in one
 
 
 class Proved(NamedTuple):
@@ -51,14 +50,17 @@ class Prover:
         self.is_timed = any(proof.path.order for proof in proofs)
         self.first_names = [0]
         names: list[str] = []
+        in_order: list[bool] = []
         # The empty path connects a vertex to itself only if no other expression does.
         for proof in sorted(proofs, key=lambda proof: 0 in proof.path.accepting):
             numbers = [relations[source] for source in proof.path.edges]
             automaton = automaton_arrays(proof.path, numbers, graph.relations)
             self.automata.append((automaton, proof.path.order))
             names += proof.labels
+            in_order += [proof.path.order is not PathOrder.ANY] * len(proof.labels)
             self.first_names.append(len(names))
         self.names = as_text(names)
+        self.in_order = np.array(in_order, np.bool_)  # by name
         self._reserve(0, store.first_capacity(LEAST_QUEUE))
         edges = store.first_capacity(LEAST_PATH_EDGES)
         self.edges, self.moves = np.empty(edges, np.int32), np.empty(edges, np.int32)
@@ -134,11 +136,11 @@ class Prover:
         )
 
     def _times(self, proved: Proved, vertices: Vertices) -> Array:
-        """The own times of the edges of the paths."""
-        values = self.graph.value_columns()
+        """The own times of the edges of the paths in order of time."""
         times = np.full(proved.row.size, NO_TIME, np.int64)
-        timed = np.flatnonzero(values.width[self.graph.graph.relation[proved.row]] > 0)
-        times[timed] = vertices.names.span[values.value[proved.row[timed], TIME], HEAD]
+        timed = np.flatnonzero(self.in_order[proved.name])
+        value = self.graph.value_columns().value
+        times[timed] = vertices.names.span[value[proved.row[timed], TIME], HEAD]
         return times
 
     def standing_edges(self, proved: Proved) -> ProvedEdges:

@@ -15,6 +15,7 @@ from meander.kernels.jit import Array, kernel
 from meander.kernels.spans import load_word
 
 NO_EXPIRY = -1
+NO_TIME = -1
 
 END, PATH, PATH_END, NO_PATH = range(4)
 """Literals after those of the values: the end of a record without path, and the text around a path."""
@@ -59,7 +60,7 @@ class Columns(NamedTuple):
 class Records(NamedTuple):
     """The records to write: `most` bounds the bytes of each, `offsets` delimits the edges of its path.
 
-    `times` has those of the edges of all paths, or is empty.
+    `times` has those of the edges of all paths, `NO_TIME` where they have none, or is empty.
     """
 
     most: Array
@@ -160,7 +161,7 @@ def put_path(out: Array, at: int, first: int, last: int, records: Records) -> in
         at = put_string(out, at + 1, labels.data, labels.start[0, edge], labels.end[0, edge])
         out[at] = COMMA
         at = put_name(out, at + 1, ends.data, ends.start[1, edge], ends.end[1, edge], ends.kind[1, edge])
-        if records.times.size:
+        if records.times.size and records.times[edge] != NO_TIME:
             out[at] = COMMA
             at = put_integer(out, at + 1, records.times[edge])
         out[at] = BRACKET_CLOSE
