@@ -63,10 +63,11 @@ def result_labels(query: RegularQuery) -> dict[str, str]:
     named = {}
     for head in query.results:
         forwarded = _forwarded(rules[head][0]) if head == "Answer" and len(rules[head]) == 1 else None
-        if forwarded is not None and isinstance(forwarded.expr, Label) and forwarded.expr.stream is None:
-            named[head] = _edge_label(forwarded.expr.name)
-        else:
-            named[head] = _edge_label(head)
+        named[head] = _edge_label(head)
+        if forwarded is not None and isinstance(forwarded.expr, Label):
+            label = forwarded.expr
+            if label.stream is None and label.predicate is None:
+                named[head] = _edge_label(label.name)
     return named
 
 
