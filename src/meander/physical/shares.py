@@ -49,7 +49,7 @@ class Shares:
         """As `of`, for an input: computed here or received."""
         if not self.is_cut(plan):
             share = self.native(plan, position)
-            if share is not None or not is_derived(plan) or plan.width != 2:
+            if share is not None or not is_derived(plan) or not has_pairs(plan):
                 return share
         return _partitioned(self.received(plan), position)
 
@@ -59,7 +59,7 @@ class Shares:
             return self.received(plan)
         if not is_derived(plan):
             return plan
-        return self.inlined(plan) if isinstance(plan, Union) or plan.width != 2 else self.received(plan)
+        return self.inlined(plan) if isinstance(plan, Union) or not has_pairs(plan) else self.received(plan)
 
     def inlined(self, plan: Plan) -> Plan:
         """All tuples of a plan, computed here from inputs in full."""
@@ -149,6 +149,11 @@ def nameless(plan: Plan) -> Plan:
         case Union() | Pattern():
             return replace(plan, inputs=inputs, label="")
     return trees.with_inputs(plan, inputs)
+
+
+def has_pairs(plan: Plan) -> bool:
+    """Whether its tuples are pairs of vertices, which is what stages exchange."""
+    return plan.arity == 2 and not plan.values
 
 
 def is_derived(plan: Plan) -> bool:
