@@ -135,3 +135,16 @@ def test_the_streams_of_a_stage_are_values_with_keys_of_their_own() -> None:
     assert staged.streams == ("s",)
     for sources in (first, second):
         assert len({source.key for source in sources}) == len(sources)
+
+
+@pytest.mark.parametrize(
+    "head", ["Answer(w: m, v: n)", "Answer(x, w: m)", "Answer(x, y, w: m)", "Answer(x, y)"]
+)
+def test_stages_exchange_edges_alone(head: str) -> None:
+    """A pair of vertices, perhaps with values: not two values, nor a vertex and a value."""
+    staged = stages_of(
+        f"{head} <- a+(x, y) as P, b(x, y, u: m), c(y, x, u: n), m > 0.5, n > 0.5.\n"
+        f"{head} <- a(x, y, u: m), a(y, x, u: n), b+(y, x) as Q, m > 0.5, n > 0.5."
+    )
+    raw = [result for stage in staged.stages for result in stage.plan.results if result.raw]
+    assert all(result.arity == 2 for result in raw)
