@@ -14,12 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ascending_twin import EXPRESSIONS, Expression, Valid, naive_answers
-from meander.dataflow import operators
 from meander.dataflow.answers import as_dicts
-from meander.dataflow.batch import Batch, empty_batch
 from meander.dataflow.dataflow import Dataflow
-from meander.dataflow.edges import INFINITY, Edges, as_text, integer_text
-from meander.dataflow.operator import Operator, Ready
+from meander.dataflow.edges import INFINITY, Edges, as_text
 from meander.dataflow.state import FIRST_CAPACITY
 from meander.physical.plan import Links, PathOp, PhysicalPlan, Proof, Result, ScanOp
 from meander.physical.streams import StreamRef
@@ -38,36 +35,6 @@ class Event(NamedTuple):
     trg: int
     ts: int
     op: int
-
-
-class LoggedScan(Operator):
-    """A scan of edges with their own times, whose deletions retract every arrival of an edge."""
-
-    def __init__(self, node: ScanOp, context: Any) -> None:
-        self.inputs, self.store, self.vertices = (node.stream,), context.store, context.vertices
-        self.node, self.label = node, context.labels[node.stream].index(node.label)
-        self.arrivals: dict[tuple[int, int], set[int]] = defaultdict(set)
-
-    def start(self, inputs: Sequence[Batch], upto: int) -> Ready:
-        (edges,) = inputs
-        rows: list[tuple[int, ...]] = []
-        for i in np.flatnonzero(edges.source == self.label).tolist():
-            src, trg, ts = int(edges.key[i, 0]), int(edges.key[i, 1]), int(edges.ts[i])
-            if edges.op[i] > 0:
-                self.arrivals[src, trg].add(ts)
-                rows.append((src, trg, ts, ts, ts // SLIDE * SLIDE + WINDOW, 1))
-            else:
-                rows += [(src, trg, time, ts, ts, -1) for time in sorted(self.arrivals.pop((src, trg), ()))]
-        out = empty_batch(len(rows), 3)
-        for i, (src, trg, time, ts, exp, op) in enumerate(rows):
-            out.key[i] = src, trg, self.vertices.intern(integer_text(np.array([time])))[0]
-            out.ts[i], out.exp[i], out.op[i] = ts, exp, op
-        return Ready(out)
-
-
-@pytest.fixture(autouse=True)
-def scans_have_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(operators.OPERATORS, ScanOp, LoggedScan)
 
 
 def plan_of(expression: Expression, order: PathOrder, root: int | None) -> PhysicalPlan:
