@@ -177,8 +177,10 @@ PLAIN = Reader({})
 
 
 def reader_of(query: Query, stream: Stream) -> Reader:
-    types = query.types(stream.name)
-    named = {name: types[name] for name in sorted(query.named(stream.name))}
+    """What counts of a stream's rows; on which no result depends, only what the query declares."""
+    is_read = stream.name in query.streams_read()
+    types = query.types(stream.name) if is_read else {}
+    named = {name: types[name] for name in sorted(query.named(stream.name)) if is_read}
     return Reader(named, query.has_vertices(stream.name), stream.table)
 
 
@@ -719,10 +721,11 @@ def answers(
 def edge_history(
     query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 0
 ) -> dict[Step, dict[Row, list[Interval]]]:
-    """When the edges of the labels that the query names are valid."""
+    """When the edges of the labels that the query names are valid, in the streams that its result depends on."""
+    read = query.streams_read()
     asked = {step.bare for atom in query.atoms() for step in steps(atom.expr)}
     history: dict[Step, defaultdict[Row, list[Interval]]] = defaultdict(lambda: defaultdict(list))
-    for stream in query.streams:
+    for stream in (each for each in query.streams if each.name in read):
         names = columns(query, stream.name)
         reader = reader_of(query, stream)
         for each in arrivals(stream, streams.get(stream.name, ()), lateness, reader):

@@ -205,6 +205,19 @@ class Query:
     def atoms(self) -> Iterator[Atom]:
         return (atom for rule in self.rules for atom in rule.body)
 
+    def streams_read(self) -> set[str]:
+        """The streams on which the result depends."""
+        heads, waiting, streams = {self.result}, [self.result], set()
+        while waiting:
+            for rule in self.rules_of(waiting.pop()):
+                for step in (step for atom in rule.body for step in steps(atom.expr)):
+                    if step.stream is not None:
+                        streams.add(step.stream)
+                    elif step.label not in heads:
+                        heads.add(step.label)
+                        waiting.append(step.label)
+        return streams
+
     def value_names(self, head: str) -> tuple[str, ...]:
         """The properties of a head's edges, sorted."""
         return tuple(sorted(name for name, _ in self.rules_of(head)[0].values))

@@ -302,22 +302,7 @@ def draw_query(draw: st.DrawFn, vertices: Sequence[Vertex], *, properties: bool 
     if result == "Answer" and once_in(draw, 3):
         rules.reverse()
     query = Query(streams, tuple(rules))
-    return draw_declarations(draw, without_unread(query)) if properties else query
-
-
-def without_unread(query: Query) -> Query:
-    """The query without rules on which its result does not depend, and tables that nothing reads: whether what these
-    say decides which rows are rejected is left open."""
-    read, waiting = {query.result}, [query.result]
-    while waiting:
-        for rule in query.rules_of(waiting.pop()):
-            for atom in rule.body:
-                heads = {step.label for step in steps(atom.expr) if step.stream is None} - read
-                read |= heads
-                waiting += sorted(heads)
-    rules = tuple(rule for rule in query.rules if rule.head in read)
-    used = {step.stream for rule in rules for atom in rule.body for step in steps(atom.expr)}
-    return Query(tuple(each for each in query.streams if each.name in used or not each.table), rules)
+    return draw_declarations(draw, query) if properties else query
 
 
 def draw_edge_rule(draw: st.DrawFn, head: str, labels: Sequence[Step]) -> Rule:

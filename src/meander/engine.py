@@ -9,7 +9,7 @@ On several cells `staged_plan` takes the place of `physical_plan`: stages with e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -23,11 +23,11 @@ from meander.options import DEFAULTS, RunOptions
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import PhysicalPlan, QueryPlan, build
 from meander.physical.stages import StagedPlan, build_stages
-from meander.physical.streams import StreamSchema
+from meander.physical.streams import PLAIN, StreamSchema
 from meander.rewrite import choose, enumerate_plans, pass_demand
 from meander.syntax import parse
 from meander.syntax.printing import name_text
-from meander.syntax.query import RegularQuery
+from meander.syntax.query import RegularQuery, labels_of
 from meander.syntax.types import KnownTypes
 from meander.syntax.values import ValueType
 
@@ -132,13 +132,42 @@ def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[Qu
 def physical_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS) -> PhysicalPlan:
     """The operators that answer all queries in one cell; equal work of several queries is one operator."""
     plans = [plan for query in queries for plan in query_plans(query, options)]
-    return build(plans, path_operator=options.path_operator, paths=options.paths)
+    return build(
+        plans,
+        path_operator=options.path_operator,
+        paths=options.paths,
+        declared=declared_schemas(queries),
+    )
 
 
 def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS) -> StagedPlan:
     """The operators that answer all queries in `options.cells` cells, stage by stage."""
     plans = [plan for query in queries for plan in query_plans(query, options)]
-    return build_stages(plans, options.cells, path_operator=options.path_operator, paths=options.paths)
+    return build_stages(
+        plans,
+        options.cells,
+        path_operator=options.path_operator,
+        paths=options.paths,
+        declared=declared_schemas(queries),
+    )
+
+
+def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema]:
+    """By declared stream, whether it is a table and has vertex tuples, though perhaps no result depends on it.
+
+    It has no properties: those that no result depends on are not read.
+    """
+    schemas: dict[str, StreamSchema] = {}
+    for query in queries:
+        atoms = (atom for rule in query.regular.rules for atom in rule.body)
+        with_vertices = {label.stream for atom in atoms for label in labels_of(atom.expr) if label.vertex}
+        for stream in query.regular.streams:
+            known = schemas.get(stream.name, PLAIN)
+            schemas[stream.name] = StreamSchema(
+                vertices=known.vertices or stream.name in with_vertices,
+                table=known.table or stream.is_table,
+            )
+    return schemas
 
 
 def check_types(schemas: Mapping[str, StreamSchema]) -> None:

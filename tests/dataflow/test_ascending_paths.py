@@ -40,7 +40,7 @@ class Event(NamedTuple):
 def plan_of(expression: Expression, order: PathOrder, root: int | None) -> PhysicalPlan:
     """One path over the labels a and b, which proves its own answers."""
     labels = "ab"[: 1 + max(source for _, source, _, _ in expression.moves)]
-    scans = tuple(ScanOp(StreamRef("s"), label, WINDOW, SLIDE, None, (TIME,), (TIME,)) for label in labels)
+    scans = tuple(ScanOp(StreamRef("s"), label, WINDOW, SLIDE, None, (TIME,)) for label in labels)
     inputs = tuple(range(len(scans)))
     path = PathOp(
         inputs, expression.states, expression.accepting, expression.moves, "ascending", root, order=order

@@ -421,7 +421,7 @@ def test_a_deletion_removes_all_arrivals_whatever_their_time() -> None:
 
 
 @given(queries() | property_queries())
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_query_reads_back_as_it_was_printed(query: Query) -> None:
     assert query_text(read_query(query_text(query))) == query_text(query)
     assert read_query(query_text(query)) == query

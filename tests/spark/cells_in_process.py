@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from meander.dataflow.edges import INFINITY, Reject
-from meander.dataflow.tabular import edges_of, judge_row
+from meander.dataflow.layout import stream_layouts
+from meander.dataflow.tabular import from_tuples
 from meander.engine import CompiledQuery, compile_query, staged_plan
 from meander.options import RunOptions
+from meander.physical.streams import StreamSchema
 from meander.spark.cell.job import Job, stage_jobs
 from meander.spark.cell.local_cells import LocalCells
 from meander.spark.cell.recovery import StateCache
@@ -94,15 +96,16 @@ def forget(cells: Cells, *task: Any) -> None:
     cells.cache.forget()
 
 
-def batches_of_case(case: Case, size: int) -> Iterator[list[Chunk]]:
+def batches_of_case(case: Case, size: int, schemas: Mapping[str, StreamSchema]) -> Iterator[list[Chunk]]:
     """The usable edges of a case in batches of `size` per stream, then the streams' ends."""
-    usable = {name: [row for row in rows if judge_row(row) is None] for name, rows in case.streams.items()}
-    for start in range(0, max(map(len, usable.values()), default=0), size):
-        yield [
-            edges_chunk(name, edges_of(rows[start : start + size]))
-            for name, rows in usable.items()
-            if rows[start : start + size]
-        ]
+    layouts = stream_layouts(schemas, case.streams, time_unit="s")
+    usable = []
+    for name, rows in case.streams.items():
+        for edges, _ in from_tuples(rows, batch_rows=max(1, len(rows)), layout=layouts[name]):
+            usable.append((name, edges))
+    for start in range(0, max((edges.rows for _, edges in usable), default=0), size):
+        parts = [(name, edges.take(slice(start, start + size))) for name, edges in usable]
+        yield [edges_chunk(name, part) for name, part in parts if part.rows]
     yield [closed(name) for name in case.streams]
 
 
@@ -124,7 +127,7 @@ def run_case(
         lateness=case.lateness,
         **options,
     )
-    for chunks in batches_of_case(case, size):
+    for chunks in batches_of_case(case, size, run.staged.schemas):
         run.step([chunk for chunk in chunks if chunk.stream in run.staged.streams], incident)
     last = run.figures[-run.jobs[-1].cells_of_all_stages :]
     assert all(figures["time"] == INFINITY for figures in last)

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
@@ -21,6 +21,7 @@ from cells_in_process import Cells
 from hypothesis import strategies as st
 
 import meander
+from case_files import row_of
 from engine_runs import steps_of
 from judge import judge
 from meander.engine import CompiledQuery, compile_query, staged_plan
@@ -31,9 +32,9 @@ from meander.spark.cell.manifest import CellManifest
 from meander.spark.cell.step import CellStep
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, Kind, Output, closed
-from oracle import Edge, Expected, expect, is_usable, time_of
+from oracle import Edge, Expected, expect, time_of
 from querytext import read_query
-from strategies import Case, cases, changed, once_in, pick
+from strategies import Case, cases, changed, once_in, pick, property_cases
 
 LOSSES = (
     "nothing",
@@ -98,7 +99,7 @@ def read_recovery(text: str) -> Recovery:
     streams = {}
     for part in parts:
         name, *lines = part.splitlines()
-        streams[name.strip()] = [tuple(json.loads(line)) for line in lines if line.strip()]
+        streams[name.strip()] = [row_of(json.loads(line)) for line in lines if line.strip()]
     options = {}
     for line in top.splitlines():
         if line.startswith("#!"):
@@ -187,7 +188,7 @@ class ForgetfulCells(Cells):
         """Process all batches."""
         case = self.recovery.case
         read = {name: rows for name, rows in case.streams.items() if name in self.staged.streams}
-        for batch, (stream, edges) in enumerate(steps_of(read, case.batch_rows)):
+        for batch, (stream, edges) in enumerate(steps_of(read, case.batch_rows, self.staged.schemas)):
             chunk = closed(stream) if edges is None else edges_chunk(stream, edges)
             self.lose(batch)
             self.step([chunk], lambda _, *task, batch=batch: self.fail(batch, *task))
@@ -237,7 +238,13 @@ def compiled(text: str, name: str, plan: int | None) -> CompiledQuery:
 
 def squeezed(edges: Sequence[Edge], by: int) -> list[Edge]:
     """The edges with `by` instants in one."""
-    return [changed(edge, ts=time_of(edge) // by) if is_usable(edge) else edge for edge in edges]
+    return [changed(edge, ts=time_of(edge) // by) if has_time(edge) else edge for edge in edges]
+
+
+def has_time(edge: Edge) -> bool:
+    """Whether a row has a time that can be one."""
+    ts = edge.get("ts") if isinstance(edge, Mapping) else edge[3] if len(edge) > 3 else None
+    return type(ts) is int and ts >= 0
 
 
 def draw_churn(draw: st.DrawFn, edges: Sequence[Edge]) -> list[Edge]:
@@ -245,7 +252,7 @@ def draw_churn(draw: st.DrawFn, edges: Sequence[Edge]) -> list[Edge]:
     churned: list[Edge] = []
     for edge in edges:
         churned.append(edge)
-        if is_usable(edge) and once_in(draw, 4):
+        if has_time(edge) and once_in(draw, 4):
             ends = (("-",), ("-", "+"), ("-", "+", "-"))[draw(st.integers(0, 2))]
             churned += [changed(edge, op=op) for op in ends]
     return churned
@@ -291,9 +298,9 @@ def draw_small_case(draw: st.DrawFn) -> Case:
     return Case(read_query(top + text), rows, paths=once_in(draw, 2), plan=None if once_in(draw, 2) else 0)
 
 
-def draw_large_case(draw: st.DrawFn) -> Case:
-    """Any case, its instants squeezed."""
-    case = draw(cases())
+def draw_large_case(draw: st.DrawFn, drawn: st.SearchStrategy[Case]) -> Case:
+    """A case as drawn, its instants squeezed."""
+    case = draw(drawn)
     by = pick(draw, (3, 10, 1, 40))
     streams = {name: squeezed(edges, by) for name, edges in case.streams.items()}
     if once_in(draw, 2):
@@ -304,7 +311,18 @@ def draw_large_case(draw: st.DrawFn) -> Case:
 @st.composite
 def recoveries(draw: st.DrawFn, large: int = 4) -> Recovery:
     """A case whose instants are split over batches as a rule, and what its cells lose; one in `large` is any case."""
-    case = draw_large_case(draw) if once_in(draw, large) else draw_small_case(draw)
+    case = draw_large_case(draw, cases()) if once_in(draw, large) else draw_small_case(draw)
+    return draw_recovery(draw, case)
+
+
+@st.composite
+def property_recoveries(draw: st.DrawFn) -> Recovery:
+    """The same for a case whose query reads values."""
+    return draw_recovery(draw, draw_large_case(draw, property_cases()))
+
+
+def draw_recovery(draw: st.DrawFn, case: Case) -> Recovery:
+    """What the cells of a case lose."""
     case = replace(
         case,
         mode=pick(draw, ("changes", "changes", "intervals")),

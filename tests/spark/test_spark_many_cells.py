@@ -7,6 +7,7 @@ them. A few queries are then answered on a real Spark.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from incidents import generate, instants_held, read_records, write_tsv
 
 import meander
 from judge import judge
+from law import naming, plans_enumerated_once
 from meander.dataflow.tabular import edges_of
 from meander.engine import compile_query, staged_plan
 from meander.errors import StateError
@@ -30,7 +32,8 @@ from meander.spark.messages import Chunk, closed
 from meander.spark.run import Run
 from meander.spark.session import Session
 from oracle import expect
-from strategies import cases
+from querytext import read_query
+from strategies import cases, property_cases
 
 drawn = settings(
     max_examples=20,
@@ -40,6 +43,7 @@ drawn = settings(
 )
 CELLS = st.sampled_from([2, 3, 8])
 SIZES = st.sampled_from([1, 3, 1000])
+VALUE_EXAMPLES = int(os.environ.get("MEANDER_CELLS_EXAMPLES", "15"))
 
 QUERIES = {
     "closure": "STREAM s WINDOW 30 SLIDE 3\nAnswer(x, y) <- (a/b*)(x, y) as P.",
@@ -50,7 +54,8 @@ QUERIES = {
 
 
 def key_of(record) -> str:
-    return json.dumps(record.get("answer", [record.get("src"), record.get("trg"), record.get("label")]))
+    ends = record.get("answer", [record.get("src"), record.get("trg"), record.get("label")])
+    return json.dumps([ends, record.get("properties")])
 
 
 def hold_law(case, cells, size, path_operator, incident=None, **options) -> Cells:
@@ -71,6 +76,20 @@ def test_the_law_holds_for_cells_together(case, cells, size, path_operator) -> N
 
 
 @given(
+    case=property_cases(),
+    cells=CELLS,
+    size=SIZES,
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+    forgetful=st.booleans(),
+)
+@settings(drawn, max_examples=VALUE_EXAMPLES)
+def test_the_law_holds_for_cells_that_read_values(case, cells, size, path_operator, forgetful) -> None:
+    with naming(case), plans_enumerated_once():
+        run = hold_law(case, cells, size, path_operator, forget if forgetful else None)
+        assert sorted(run.rejects) == sorted(run_case(case, 1, size).rejects)
+
+
+@given(
     case=cases(),
     cells=CELLS,
     size=st.sampled_from([1, 3]),
@@ -80,6 +99,22 @@ def test_the_law_holds_for_cells_together(case, cells, size, path_operator) -> N
 def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator) -> None:
     """Before every step the worker has lost what it held: what is in the store is enough, in every stage."""
     hold_law(case, cells, size, path_operator, forget)
+
+
+@pytest.mark.slow
+@given(
+    case=property_cases(),
+    cells=st.sampled_from([1, 2, 3, 8]),
+    size=SIZES,
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+    forgetful=st.booleans(),
+)
+@settings(drawn, max_examples=4000, derandomize=False, report_multiple_bugs=False)
+def test_the_law_holds_for_cells_that_read_values_in_many_more_cases(
+    case, cells, size, path_operator, forgetful
+) -> None:
+    with naming(case), plans_enumerated_once():
+        hold_law(case, cells, size, path_operator, forget if forgetful else None)
 
 
 @pytest.mark.slow
@@ -167,6 +202,62 @@ def test_answers_do_not_depend_on_the_number_of_cells(spark, tmp_path, cells) ->
         shares[cell["cell"]] += cell["answers"]
     assert len(shares) == cells
     assert sum(map(bool, shares.values())) > 1
+
+
+ANY_LABEL = "STREAM s WINDOW 30\nAnswer(x, z) <- s.*(x, y), s.a(y, z)."
+
+
+@pytest.mark.parametrize("cells", [2, 3, 8])
+def test_edges_of_any_label_get_to_the_cells_that_read_them(cells) -> None:
+    rows = generate(6, 600)
+    run = Cells([compile_query(ANY_LABEL, name="q")], cells)
+    for chunks in chunks_of(rows, 70):
+        run.step(chunks)
+    assert instants_held(run.records) == instants_held(meander.run(ANY_LABEL, rows))
+    assert sum(map(bool, run.answers)) > 1
+
+
+VALUES = """\
+STREAM s (amount FLOAT) WINDOW 30 SLIDE 3
+TABLE ref (risk INT)
+Answer(x, y, paid: m, at: t) <- s.a[amount > 1](x, z, amount: m, ts: t), s.a+(z, y) as P ascending,
+    ref.n(y, risk: r), r >= 2.
+"""
+
+
+@pytest.mark.spark
+def test_answers_with_values_go_on_after_a_restart(spark, tmp_path) -> None:
+    """Over two cells and two starts: properties of edges and vertices, a table that is replaced, paths in order."""
+    edges = [
+        {"src": f"v{at % 7}", "label": "a", "trg": f"v{at * 3 % 5}", "ts": at // 2, "amount": at % 9 / 2}
+        for at in range(240)
+    ]
+    levels = [{"src": f"v{at % 5}", "label": "n", "ts": at * 4, "risk": at % 4} for at in range(30)]
+    for name, rows in (("s", edges), ("ref", levels)):
+        (tmp_path / name).mkdir()
+        half = len(rows) // 2
+        for part, of_part in enumerate((rows[:half], rows[half:])):
+            lines = "".join(json.dumps(row) + "\n" for row in of_part)
+            (tmp_path / f"{name}-{part}.jsonl").write_text(lines)
+
+    def start(part) -> Run:
+        for name in ("s", "ref"):
+            (tmp_path / f"{name}-{part}.jsonl").rename(tmp_path / name / f"{part}.jsonl")
+        session = Session(spark)
+        session.stream("s", str(tmp_path / "s"))
+        session.stream("ref", str(tmp_path / "ref"))
+        session.query(VALUES, "q")
+        sinks = {"q": str(tmp_path / "out.jsonl")}
+        return session.start(str(tmp_path / "checkpoint"), sinks, cells=2, idle=1e9)
+
+    run = start(0)
+    run.process_available()
+    run.stop()
+    start(1).finish()
+    records = read_records(tmp_path / "out.jsonl")
+    expected = expect(read_query(VALUES), {"s": edges, "ref": levels}, 0)
+    judge(records, expected, mode="intervals", paths=False)
+    assert len({json.dumps(record["properties"]) for record in records}) > 20
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from recovery import RARELY, Recovery, hold_law, read_recovery, recoveries
+from recovery import RARELY, Recovery, hold_law, property_recoveries, read_recovery, recoveries
 
 from meander.physical.path_operators import PATH_OPERATORS
 from querytext import read_query
@@ -120,6 +120,19 @@ def hold_law_of_drawn(recovery) -> None:
 @given(recovery=recoveries(large=12))
 @drawn
 def test_answers_are_those_of_the_snapshots_whatever_cells_have_lost(recovery) -> None:
+    hold_law_of_drawn(recovery)
+
+
+@given(recovery=property_recoveries())
+@settings(drawn, max_examples=20)
+def test_answers_with_values_are_those_of_the_snapshots_whatever_cells_have_lost(recovery) -> None:
+    hold_law_of_drawn(recovery)
+
+
+@pytest.mark.slow
+@given(recovery=property_recoveries())
+@settings(drawn, max_examples=EXAMPLES, derandomize=False, report_multiple_bugs=False)
+def test_answers_with_values_are_those_of_the_snapshots_in_many_more_cases(recovery) -> None:
     hold_law_of_drawn(recovery)
 
 

@@ -287,15 +287,13 @@ class Path(Node):
 
 @dataclass(frozen=True, slots=True)
 class Receive(Node):
-    """Pairs that an earlier stage derives, each with its interval, as the stream `stream`; `side` as for `WScan`."""
+    """Pairs and their `values` that an earlier stage derives, each with its interval, as the stream `stream`; `side`
+    as for `WScan`."""
 
     stream: str
     label: str
     side: Side | None = None
-
-    @property
-    def values(self) -> tuple[Property, ...]:
-        return ()
+    values: tuple[Property, ...] = ()
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

@@ -50,7 +50,7 @@ FRAUD = {
     "pass-through": FraudQuery(
         "two hops within an hour that pass on at least nine tenths of 500 or more",
         24 * HOUR,
-        HOUR,
+        HOUR // 6,
         """Answer(x, y, received: m1, sent: m2) <-
                transfer(x, z, amount: m1, ts: t1), transfer(z, y, amount: m2, ts: t2),
                t1 < t2, t2 - t1 <= 1h, m1 >= 500, m2 >= 0.9 * m1, m2 <= m1, x != y.""",
@@ -62,7 +62,7 @@ FRAUD = {
     "reach": FraudQuery(
         "whom money in transfers above 300 can have reached, each transfer later than the one before",
         24 * HOUR,
-        HOUR,
+        HOUR // 6,
         "Answer(x, y) <- transfer[amount > 300]+(x, y) as P strictly ascending.",
         "SELECT DISTINCT src, trg FROM r",
         named="""r(src, trg, ts) AS (
@@ -286,7 +286,9 @@ def compare(answers: pa.Table, expected: Mapping[int, set[tuple[Any, ...]]], que
     values = [pc.struct_field(answers["properties"], name).to_pylist() for name in query.values]
     tuples = list(zip(*ends, *values, strict=True))
     ts, exp = answers["ts"].to_numpy(), answers["exp"].to_numpy()
-    for slide, wanted in expected.items():
+    for slide, answers_of_slide in expected.items():
+        # Vertices of a .csv file are strings.
+        wanted = {(*map(str, answer[: len(ends)]), *answer[len(ends) :]) for answer in answers_of_slide}
         instant = (slide + 1) * query.slide - 1
         holding = np.flatnonzero((ts <= instant) & (instant < exp))
         found = {tuples[row] for row in holding.tolist()}

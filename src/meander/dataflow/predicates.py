@@ -26,6 +26,7 @@ from meander.kernels.batch import SRC as SRC_COLUMN
 from meander.kernels.batch import TRG as TRG_COLUMN
 from meander.kernels.spans import order_spans
 from meander.syntax.values import (
+    LABEL,
     SRC,
     TIME_PROPERTY,
     TRG,
@@ -139,7 +140,12 @@ class EdgeColumns:
 
 
 def property_of(edges: Edges, name: str, chosen: Array | None) -> pa.Array | None:
-    """A property of the edges, or of the chosen rows; None if none of them has it."""
+    """A property of the edges, or of the chosen rows; None if none of them has it. The label is one of all edges."""
+    if name == LABEL:
+        label = edges.label if chosen is None else edges.label.take(chosen)
+        data, offsets = label.packed()
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_string(), label.rows, buffers)
     column = (edges.properties or {}).get(name)
     return column if column is None or chosen is None else column.take(pa.array(chosen))
 

@@ -71,15 +71,18 @@ def compare_text(span: Array, arena: Array, left: int, right: int) -> int:
 
 
 @kernel
-def product_fits(a: int, b: int, product: int) -> bool:
-    """Whether the product, modulo 2**64, of two 64-bit integers is their product."""
+def product_fits(a: int, b: int) -> bool:
+    """Whether the product of two 64-bit integers is one. It is not formed: compiled, one that overflows is whatever
+    the compiler likes."""
     if a == 0 or b == 0:
         return True
-    if a == -1:
-        return b != LEAST
-    if b == -1:
-        return a != LEAST
-    return bool(product // a == b)
+    if a > 0 and b > 0:
+        return a <= MOST // b
+    if a > 0:
+        return b == -1 or a <= LEAST // b
+    if b > 0:
+        return a == -1 or b <= LEAST // a
+    return a != LEAST and b != LEAST and -a <= MOST // -b
 
 
 @kernel
@@ -161,9 +164,9 @@ def apply_operation(conditions: Conditions, operation: int, operand: int, top: i
         if known[top]:
             word[top] = a - b
     elif operation == MULTIPLY:
-        product = a * b
-        known[top] = product_fits(a, b, product)
-        word[top] = product
+        known[top] = product_fits(a, b)
+        if known[top]:
+            word[top] = a * b
     else:
         # As Python's own numbers these never warn where the kernel runs uncompiled.
         x, y = float(real[top]), float(real[top + 1])

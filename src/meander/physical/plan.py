@@ -383,8 +383,17 @@ def output_arity(operators: Sequence[Operator], number: int) -> int:
             return 2
 
 
-def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = False) -> PhysicalPlan:
-    """One physical plan for all results of all queries; with `paths`, also what proves their answers."""
+def build(
+    plans: list[QueryPlan],
+    *,
+    path_operator: str = "auto",
+    paths: bool = False,
+    declared: Mapping[str, StreamSchema] = {},
+) -> PhysicalPlan:
+    """One physical plan for all results of all queries; with `paths`, also what proves their answers.
+
+    `declared` is by stream what the queries say of its rows, which counts even where no result reads the stream.
+    """
     if path_operator not in PATH_OPERATORS:
         raise ArgumentError(f"unknown path operator {path_operator!r}\naccepted: {', '.join(PATH_OPERATORS)}")
     builder = _Builder(path_operator, plans, paths)
@@ -408,15 +417,18 @@ def build(plans: list[QueryPlan], *, path_operator: str = "auto", paths: bool = 
         tuple(results),
         dict(sorted(builder.links.items())),
         {number: tuple(names) for number, names in builder.readers.items()},
-        stream_schemas(operator for operator in builder.operators if isinstance(operator, ScanOp)),
+        stream_schemas((scan for scan in builder.operators if isinstance(scan, ScanOp)), declared),
         tuple(builder.columns),
     )
 
 
-def stream_schemas(scans: Iterable[ScanOp]) -> dict[str, StreamSchema]:
-    """What scans read of each stream from outside. ArgumentError if they read a property as two types."""
-    types: dict[str, dict[str, ValueType | None]] = {}
-    flags: dict[str, tuple[bool, bool]] = {}
+def stream_schemas(scans: Iterable[ScanOp], declared: Mapping[str, StreamSchema]) -> dict[str, StreamSchema]:
+    """What is read of each stream from outside: what is `declared`, and what scans read. ArgumentError if they read a
+    property as two types."""
+    types: dict[str, dict[str, ValueType | None]] = {
+        stream: dict(schema.properties) for stream, schema in declared.items()
+    }
+    flags = {stream: (schema.vertices, schema.table) for stream, schema in declared.items()}
     for scan in scans:
         stream = scan.source.name
         known = types.setdefault(stream, {})

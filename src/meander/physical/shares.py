@@ -11,8 +11,7 @@ So the answers of the cells are disjoint, and together they are all answers. A s
 
 A derived input that a share needs in full, or by a position that it has no share by (a PATH by its target), is
 *cut out*: an earlier stage computes it once, by shares of its own, and the cells that read it *receive* its tuples.
-A plan that is cheap to derive, such as edges read backwards, is derived where it is read; so is one whose tuples have
-values, since stages exchange pairs.
+A plan that is cheap to derive, such as edges read backwards, is derived where it is read.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Shares:
         """As `of`, for an input: computed here or received."""
         if not self.is_cut(plan):
             share = self.native(plan, position)
-            if share is not None or not is_derived(plan) or plan.width != 2:
+            if share is not None or not is_derived(plan) or plan.arity != 2:
                 return share
         return _partitioned(self.received(plan), position)
 
@@ -59,7 +58,7 @@ class Shares:
             return self.received(plan)
         if not is_derived(plan):
             return plan
-        return self.inlined(plan) if isinstance(plan, Union) or plan.width != 2 else self.received(plan)
+        return self.inlined(plan) if isinstance(plan, Union) or plan.arity != 2 else self.received(plan)
 
     def inlined(self, plan: Plan) -> Plan:
         """All tuples of a plan, computed here from inputs in full."""
@@ -76,7 +75,7 @@ class Shares:
         if key not in self._streams:
             self._streams[key] = f"@{len(self.cuts) + 1}"
             self.cuts[self._streams[key]] = plan
-        return Receive(self._streams[key], plan.label)
+        return Receive(self._streams[key], plan.label, values=plan.values)
 
     def native(self, plan: Plan, position: int) -> Plan | None:
         match plan:

@@ -9,12 +9,10 @@ broadcast to all of its cells, if their shares read it in full, or else hash-par
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from meander.algebra.nodes import Plan, Receive, Side, WScan
-from meander.algebra.trees import walk
-from meander.errors import ArgumentError
+from meander.algebra.nodes import Plan, Receive, Side
 from meander.physical.plan import (
     Operator,
     PhysicalPlan,
@@ -32,12 +30,12 @@ from meander.physical.streams import SIDES, StreamSchema
 class Delivery:
     """How one label of a stream gets to the cells of a stage: broadcast, or to the owners of its ends `sides`.
 
-    A derived stream has the label "".
+    Without a label it is how all of its tuples get there: a derived stream, or one that a scan of any label reads.
     """
 
     stage: int
     stream: str
-    label: str
+    label: str | None
     broadcast: bool
     sides: tuple[Side, ...] = ()
 
@@ -52,11 +50,15 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class StagedPlan:
-    """All stages and the deliveries between them; `exchanges` is a digest of the deliveries and derived plans."""
+    """All stages and the deliveries between them; `exchanges` is a digest of the deliveries and derived plans.
+
+    `declared` is by stream what the queries say of its rows, which counts even where no result reads the stream.
+    """
 
     stages: tuple[Stage, ...]
     deliveries: tuple[Delivery, ...] = ()
     exchanges: str = ""
+    declared: Mapping[str, StreamSchema] = field(default_factory=dict)
 
     @property
     def last(self) -> PhysicalPlan:
@@ -67,7 +69,7 @@ class StagedPlan:
     def schemas(self) -> dict[str, StreamSchema]:
         """What the stages read of each stream that comes from outside."""
         operators = (operator for stage in self.stages for operator in stage.plan.operators)
-        return stream_schemas(operator for operator in operators if isinstance(operator, ScanOp))
+        return stream_schemas((scan for scan in operators if isinstance(scan, ScanOp)), self.declared)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -95,16 +97,17 @@ NOTHING = PhysicalPlan((), (), (), {})
 
 
 def build_stages(
-    plans: Sequence[QueryPlan], cells: int, *, path_operator: str = "auto", paths: bool = False
+    plans: Sequence[QueryPlan],
+    cells: int,
+    *,
+    path_operator: str = "auto",
+    paths: bool = False,
+    declared: Mapping[str, StreamSchema] = {},
 ) -> StagedPlan:
     """The plan of all results for a number of cells; with `paths`, also the plans that prove the answers."""
     if cells == 1:
-        return StagedPlan((Stage(build(list(plans), path_operator=path_operator, paths=paths)),))
-    scanned = (node for plan in plans for node in walk(plan.plan))
-    if any(isinstance(node, WScan) and not node.labels for node in scanned):
-        raise ArgumentError(
-            "a query of edges of any label runs in one cell", hint="name the labels, or leave out --cells"
-        )
+        only = build(list(plans), path_operator=path_operator, paths=paths, declared=declared)
+        return StagedPlan((Stage(only),), declared=declared)
     cutter = _Cutter()
     parts = cutter.cut(plans, paths)
     in_full = frozenset((plan.query, plan.head) for plan in plans if cutter.position_of(plan.plan) is None)
@@ -115,7 +118,7 @@ def build_stages(
     deliveries = _deliveries(stages)
     derived = [(plan.head, nameless(plan.plan)) for _, plan in parts if plan.raw]
     digest = hashlib.sha256(repr((deliveries, derived)).encode()).hexdigest()
-    return StagedPlan(tuple(stages), deliveries, digest[:16])
+    return StagedPlan(tuple(stages), deliveries, digest[:16], declared)
 
 
 class _Cutter:
@@ -200,9 +203,9 @@ class _Cutter:
 def _deliveries(stages: Sequence[Stage]) -> tuple[Delivery, ...]:
     deliveries = []
     for number, stage in enumerate(stages):
-        sides: dict[tuple[str, str], set[Side | None]] = {}
+        sides: dict[tuple[str, str | None], set[Side | None]] = {}
         for operator in stream_operators(stage.plan.operators):
-            label = (operator.label or "") if isinstance(operator, ScanOp) else ""
+            label = operator.label if isinstance(operator, ScanOp) else None
             sides.setdefault((operator.source.name, label), set()).add(operator.source.side)
         for (stream, label), read in sides.items():
             broadcast = None in read

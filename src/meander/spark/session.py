@@ -152,7 +152,10 @@ class Session:
             self.sources[name] = StreamSource(frame=source, columns=dict(columns or {}), label=label)
 
     def query(self, text: str, name: str | None = None, *, plan: int | None = None) -> Query:
-        """Register a query in Datalog or G-CORE. It can read earlier queries as views, by their names."""
+        """Register a query in Datalog or G-CORE. It can read earlier queries as views, by their names.
+
+        What it does not say of the types of properties, the DataFrames say that are streams by then.
+        """
         chosen = name if name is not None else f"query{len(self.queries) + 1}"
         self._check_new(chosen)
         options = RunOptions.of(time_unit=self.time_unit, plan=plan)

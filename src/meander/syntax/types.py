@@ -1,9 +1,9 @@
 """The type of every value of a query.
 
 A type is declared, known from the input, or follows from use: from what a property is bound to, and from the values
-that it is compared with. Equal variables may bind an INT and a FLOAT: the variable is a FLOAT then. An integer in the
-text decides last, and only what nothing else decides, since every number compares with it. What stays undecided is
-left to the input (None).
+that it is compared with. Equal variables may bind an INT and a FLOAT: the variable is a FLOAT then. A literal that
+may be of several types decides only what nothing else decides: first a text in ISO 8601, which may be a time, and at
+last an integer, since every number compares with it. What stays undecided is left to the input (None).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import IntEnum
 
 from meander.errors import QueryError, Span
 from meander.syntax.durations import MICROSECONDS
@@ -92,6 +93,23 @@ class _Site:
     located: bool  # whether its spans are of this text
 
 
+class _Doubt(IntEnum):
+    """How doubtful it is that what is compared with a literal has the literal's type."""
+
+    NONE = 0
+    TIME_OR_TEXT = 1
+    ANY_NUMBER = 2
+
+
+def _doubt(literal: Const) -> _Doubt:
+    match literal:
+        case Const(_, ValueType.INT):
+            return _Doubt.ANY_NUMBER
+        case Const(str(text), ValueType.STRING) if _moment(text) is not None:
+            return _Doubt.TIME_OR_TEXT
+    return _Doubt.NONE
+
+
 class _Inference:
     def __init__(self, query: RegularQuery, unit: str, text: str, known: KnownTypes) -> None:
         self.query = query
@@ -142,12 +160,12 @@ class _Inference:
     # -- inference
 
     def _solve(self) -> None:
-        for weak in (False, True):
+        for doubt in _Doubt:
             changed = True
             while changed:
                 changed = self._bind()
                 for site in self.sites:
-                    changed |= self._compare(site, weak)
+                    changed |= self._compare(site, doubt)
                 changed = changed or self._push()
 
     def _bind(self) -> bool:
@@ -176,7 +194,7 @@ class _Inference:
                 changed = True
         return changed
 
-    def _compare(self, site: _Site, weak: bool) -> bool:
+    def _compare(self, site: _Site, most: _Doubt) -> bool:
         changed = False
         for comparison in _comparisons(site.predicate):
             match comparison:
@@ -185,17 +203,18 @@ class _Inference:
                 case Membership(operand, values):
                     pairs = [(operand, value) for value in values]
             for target, source in pairs:
-                changed |= self._hint(site.owner, target, self._hinted(site.owner, source, weak), weak)
-                changed |= self._hint(site.owner, target, None, weak)
+                hint = self._hinted(site.owner, source, most)
+                changed |= self._hint(site.owner, target, hint, most)
+                changed |= self._hint(site.owner, target, None, most)
         return changed
 
-    def _hinted(self, owner: str, scalar: Scalar, weak: bool) -> ValueType | None:
+    def _hinted(self, owner: str, scalar: Scalar, most: _Doubt) -> ValueType | None:
         """The type that a scalar suggests for what is compared with it."""
-        if isinstance(scalar, Const) and scalar.type is ValueType.INT and not weak:
+        if isinstance(scalar, Const) and _doubt(scalar) > most:
             return None
         return self._type(owner, scalar)
 
-    def _hint(self, owner: str, scalar: Scalar, kind: ValueType | None, weak: bool) -> bool:
+    def _hint(self, owner: str, scalar: Scalar, kind: ValueType | None, most: _Doubt) -> bool:
         """Give a type to the references of a scalar that have none."""
         match scalar:
             case Ref(name) if kind not in (None, ValueType.VERTEX) and (owner, str(name)) not in self.types:
@@ -205,11 +224,11 @@ class _Inference:
             case Arithmetic(op, left, right):
                 changed = False
                 for part, other in ((left, right), (right, left)):
-                    hint = self._hinted(owner, other, weak) or (kind if op in "+-" else None)
+                    hint = self._hinted(owner, other, most) or (kind if op in "+-" else None)
                     if hint in NUMBERS and not (hint is ValueType.TIME and kind is not ValueType.TIME):
-                        changed |= self._hint(owner, part, hint, weak)
+                        changed |= self._hint(owner, part, hint, most)
                     else:
-                        changed |= self._hint(owner, part, None, weak)
+                        changed |= self._hint(owner, part, None, most)
                 return changed
         return False
 
@@ -384,17 +403,23 @@ class _Inference:
 def iso_time(text: str, unit: str) -> int:
     """ISO 8601 text as an integer in a stream's unit; without a time zone it is in UTC. ValueError if it is not
     one."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text[:60]} is not a time") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+    moment = _moment(text)
+    if moment is None:
+        raise ValueError(f"{text[:60]} is not a time")
     micros = (moment - _EPOCH) // timedelta(microseconds=1)
     number, rest = divmod(micros, MICROSECONDS[unit])
     if rest:
         raise ValueError(f"{text[:60]} is not a whole number of {unit}")
     return number
+
+
+def _moment(text: str) -> datetime | None:
+    """The moment of an ISO 8601 text; None if it is not one."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _comparisons(predicate: Predicate) -> Iterator[Comparison | Membership]:

@@ -71,6 +71,9 @@ def _json_text(column: ValueColumn) -> Text:
         shown = pc.if_else(pa.array(column.values, pa.bool_()), "true", "false")
     else:
         shown = pa.array(column.values, pa.float64()).cast(pa.large_string())
+        if (column.values == np.trunc(column.values)).any():
+            # A whole number stays a FLOAT for whoever reads it.
+            shown = pc.replace_substring_regex(shown, r"^(-?\d+)$", r"\1.0")
         if not np.isfinite(column.values).all():
             # JSON has no infinity: a number that is too large for a double is read as one.
             shown = pc.replace_substring(shown, "inf", "1e999")

@@ -12,10 +12,12 @@ A row for a later stage than the next passes through the cells between, which fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
+from meander.algebra.nodes import Side
 from meander.dataflow.answers import Answers, take_answers
 from meander.dataflow.edges import Array, Edges, Text, by_time, concat_edges, match_labels, nameless
 from meander.dataflow.value_names import value_array
@@ -95,6 +97,11 @@ def derived_edges(parts: Sequence[Answers]) -> Edges:
     )
 
 
+def is_by_side(side: Side, delivery: Delivery) -> bool:
+    """Whether tuples go to the owners of their ends on this side."""
+    return side in delivery.sides
+
+
 class Sender:
     """Sends a cell's edges to the cells of later stages.
 
@@ -130,17 +137,17 @@ class Sender:
     def _divide(self, edges: Edges, wanted: Sequence[Delivery]) -> Iterator[tuple[Sequence[int], Edges]]:
         """The parts of a stream's edges, each with the numbers of the cells that read it."""
         cells = len(self.cells)
-        if edges.exp is None:
-            label = match_labels(edges.label, [delivery.label.encode() for delivery in wanted])
-        else:
-            label = np.zeros(edges.rows, np.int16)
+        of_all = [delivery for delivery in wanted if delivery.label is None]
+        wanted = [delivery for delivery in wanted if delivery.label is not None]
+        label = match_labels(edges.label, [str(delivery.label).encode() for delivery in wanted])
 
-        def having(flags: list[bool]) -> Array:
-            # The last flag is that of labels that no stage reads, whose number is -1.
-            mask: Array = np.array([*flags, False])[label]
+        def having(is_so: Callable[[Delivery], bool]) -> Array:
+            # The last flag is that of labels that nothing names, whose number is -1.
+            flags = np.array([*map(is_so, wanted), False]) | any(map(is_so, of_all))
+            mask: Array = flags[label]
             return mask
 
-        broadcast = having([delivery.broadcast for delivery in wanted])
+        broadcast = having(lambda delivery: delivery.broadcast)
         if broadcast.any():
             count = int(broadcast.sum())
             self.counts["sent_to_all"] += count
@@ -148,7 +155,7 @@ class Sender:
             yield range(cells), edges if count == edges.rows else edges.take(broadcast)
         targets = {}
         for side in SIDES:
-            by_side = having([side in delivery.sides for delivery in wanted])
+            by_side = having(partial(is_by_side, side)) & ~broadcast
             if by_side.any():
                 targets[side] = np.where(by_side, owners(getattr(edges, side), cells), cells)
         for cell in range(cells):
@@ -158,7 +165,7 @@ class Sender:
             if mask.any():
                 self.counts["sent_rows"] += int(mask.sum())
                 yield (cell,), edges.take(mask)
-        self.counts["sent"] += int((label >= 0).sum())
+        self.counts["sent"] += edges.rows if of_all else int((label >= 0).sum())
 
 
 # ---------------------------------------------------------------------------------------------------------
