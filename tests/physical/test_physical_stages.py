@@ -77,14 +77,14 @@ def test_a_derived_edge_that_is_read_in_full_is_a_stage_of_its_own() -> None:
         (1, "s", "a"): "all",
         (1, "s", "b"): "src",
         (1, "s", "c"): "all",
-        (2, "@1", ""): "all",
+        (2, "@1", None): "all",
         (2, "s", "c"): "all",
     }
 
 
 def test_a_path_read_by_its_target_is_sent_to_the_owner_of_that() -> None:
     staged = stages_of("Answer(y) <- a+(x, y), b(y, z).")
-    assert sent(staged) == {(1, "s", "a"): "all", (2, "@1", ""): "trg", (2, "s", "b"): "src"}
+    assert sent(staged) == {(1, "s", "a"): "all", (2, "@1", None): "trg", (2, "s", "b"): "src"}
 
 
 def test_what_is_cheap_to_derive_is_derived_where_it_is_read() -> None:
