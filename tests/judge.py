@@ -27,7 +27,7 @@ from oracle import (
     time_of,
     union,
 )
-from querytext import Alt, Atom, Back, Expr, Query, Rep, Rule, Seq, Step, Vertex, query_text, steps
+from querytext import Alt, Atom, Back, Expr, Query, Rep, Rule, Seq, Step, Var, Vertex, query_text, steps
 
 Record = Mapping[str, Any]
 
@@ -252,10 +252,15 @@ class _Court:
 
 
 def result_label(query: Query) -> str:
-    """What answers are called: by their head, but an `Answer` that only hands on another head keeps its name."""
+    """What answers are called: by their head, but an `Answer` that only hands on another head, perhaps with values
+    under the same names, keeps its name."""
     match query.rules_of(query.result):
-        case [Rule("Answer", (first, second), (Atom(Step(head, None, None), src, trg, _, ()),), (), ())]:
-            if (first, second) == (src, trg) and src != trg:
+        case [
+            Rule("Answer", (first, second), (Atom(Step(head, None, None), src, trg, _, bound),), values, ())
+        ]:
+            variables = [term for _, term in bound if isinstance(term, Var)]
+            distinct = len(set(variables)) == len(bound)
+            if (first, second) == (src, trg) and src != trg and distinct and dict(values) == dict(bound):
                 return head
     return query.result
 
