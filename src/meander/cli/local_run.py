@@ -16,7 +16,7 @@ from meander.dataflow.runner import run_local
 from meander.dataflow.sinks.writer import open_answers, open_rejects
 from meander.dataflow.sources.reader import is_live, open_source
 from meander.dataflow.tally import Tally, jump_message
-from meander.engine import open_dataflow, physical_plan
+from meander.engine import check_types, open_dataflow, physical_plan
 from meander.options import LOCAL_BATCH_ROWS
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class LocalRun:
         self.warn: Callable[[str], None] = print_warning
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
         self._plan = physical_plan([request.query], options)
+        check_types(self._plan.schemas)
         self._meters = {name: Meter() for name in request.streams}
         layouts = request.layouts(self._plan.schemas)
         self.tally.read_properties(layouts)

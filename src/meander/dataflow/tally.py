@@ -27,7 +27,10 @@ FARTHEST_START = 1 << 30
 """For a message, lines are not counted up to a byte further into a file than this."""
 
 TIMES = "times are integers, zero or more, in the unit that --time-unit names, or text of ISO 8601"
-VALUES = "a value has the type that the query declares or compares it with; without a value, leave it empty or null"
+VALUES = (
+    "a value has the type that the query declares or compares it with (1000 is INT, 1000.0 is FLOAT); without a "
+    "value, leave it empty or null"
+)
 HINTS = {
     Reason.TOO_LATE: "--lateness DUR accepts edges that arrive up to DUR after a newer one; if the newer one's time "
     "is wrong, --max-jump DUR rejects that one instead",
