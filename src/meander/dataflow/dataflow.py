@@ -63,7 +63,7 @@ class Dataflow:
         threads: int = 1,
     ) -> None:
         if mode not in MODES:
-            raise ArgumentError(f"unknown mode {mode!r}\naccepted: {', '.join(MODES)}")
+            raise ArgumentError(f"unknown mode {mode!r}", hint=f"accepted: {', '.join(MODES)}")
         if threads < 1:
             raise ArgumentError(f"invalid number of threads: {threads}", hint="threads is 1 or more")
         self.plan, self.mode, self.paths = plan, mode, paths

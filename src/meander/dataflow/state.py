@@ -41,9 +41,9 @@ class Budget:
             if self.limit is not None and not self.has_room(size):
                 raise MemoryBudgetError(
                     f"the memory budget of {format_bytes(self.limit)} is reached: {owner} would hold "
-                    f"{format_bytes(total)} of {format_bytes(self.used + size)} in all\n"
-                    "hint: a larger --memory, a shorter window, --path-operator s-path, or a plan with less state "
-                    "(`meander explain --stage plans`); answers up to the last batch are written"
+                    f"{format_bytes(total)} of {format_bytes(self.used + size)} in all",
+                    hint="a larger --memory, a shorter window, --path-operator s-path, or a plan with less state "
+                    "(`meander explain --stage plans`); answers up to the last batch are written",
                 )
             self.used += size
 

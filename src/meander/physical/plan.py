@@ -395,7 +395,9 @@ def build(
     `declared` is by stream what the queries say of its rows, which counts even where no result reads the stream.
     """
     if path_operator not in PATH_OPERATORS:
-        raise ArgumentError(f"unknown path operator {path_operator!r}\naccepted: {', '.join(PATH_OPERATORS)}")
+        raise ArgumentError(
+            f"unknown path operator {path_operator!r}", hint=f"accepted: {', '.join(PATH_OPERATORS)}"
+        )
     builder = _Builder(path_operator, plans, paths)
     results = []
     for query in plans:

@@ -42,10 +42,6 @@ class Encoding(StrEnum):
     INTEGER_FRAME = "arrow-integers"
     """A Spark DataFrame whose vertices are integers."""
 
-    @property
-    def is_frame(self) -> bool:
-        return self in (Encoding.STRING_FRAME, Encoding.INTEGER_FRAME)
-
 
 @dataclass(frozen=True)
 class SinkContext:
