@@ -28,7 +28,7 @@ from meander.dataflow.sources.columns import extra_columns, property_types, url_
 from meander.dataflow.sources.objects import source_of
 from meander.dataflow.sources.reader import open_source
 from meander.dataflow.sources.source import ReadOptions
-from meander.dataflow.tabular import Chunk
+from meander.dataflow.tabular import Chunk, row_text
 from meander.dataflow.tally import Tally
 from meander.engine import compile_query, physical_plan
 from meander.errors import InputError, MeanderError
@@ -322,6 +322,58 @@ def test_half_a_surrogate_pair_is_a_bad_value_of_the_property_alone(tmp_path: Pa
     found, rejects = read_text(tmp_path, "a.jsonl", "\n".join(lines), of)
     assert [row["label"] for row in found] == ["z"]
     assert [reject.reason for reject in rejects] == ["bad value of note"]
+
+
+@pytest.mark.filterwarnings("ignore:no edge of the stream")
+def test_a_late_row_is_rejected_with_all_that_it_has() -> None:
+    text = "STREAM bank WINDOW 1h\nAnswer(x, y) <- a[count > 1](x, y)."
+    late = {"src": "u", "label": "a", "trg": "w", "ts": 3, "count": 2, "note": "é"}
+    rows = [late | {"trg": "v", "ts": 9}, late, late | {"ts": -1}, late | {"ts": 10}]
+    tuples = [("u", "a", "v", 9), ("u", "a", "w", 3), ("u", "a", "w", -1)]
+    for edges in (rows, tuples, pa.Table.from_pylist(rows), pd.DataFrame(rows), pl.DataFrame(rows)):
+        rejects: list[dict[str, str]] = []
+        list(meander.run(text, edges, rejects=rejects, batch_rows=2))
+        given = tuples if edges is tuples else rows
+        texts = {reject["reason"]: reject["text"] for reject in rejects}
+        assert len(texts) == len(rejects)
+        if isinstance(edges, list):
+            assert texts == {"too late": repr(given[1]), "negative time": repr(given[2])}
+        else:
+            found = {reason: json.loads(text) for reason, text in texts.items()}
+            assert found == {"too late": given[1], "negative time": given[2]}
+
+
+def test_a_late_edge_of_which_only_the_columns_are_known_is_rejected_with_its_properties() -> None:
+    of = layout(Property("count", ValueType.INT), Property("note", ValueType.STRING), vertices=True)
+    rows = [
+        {"src": "u", "label": "a", "trg": "v", "ts": 9},
+        {"src": "u", "label": "a", "trg": 7, "ts": 3, "op": "-", "count": 2, "note": None},
+        {"src": "u", "label": "n", "trg": None, "ts": 3, "count": None, "note": "é"},
+    ]
+    ((edges, _),) = source_of(rows, "bank").chunks(ReadOptions(of))
+    rejects = Ingest(["bank"]).push("bank", edges.without_origin())
+    assert [json.loads(reject.text) for reject in rejects] == rows[1:]
+
+
+def test_a_row_is_shown_whatever_its_columns_are() -> None:
+    batch = pa.record_batch(
+        {
+            "bytes": pa.array([b"\xff"]),
+            "text": pa.array([b"a\xff"]).view(pa.string()),
+            "far": pa.array([2**60], pa.timestamp("s")),
+            "list": pa.array([[1, None]]),
+            "day": pa.array([datetime.date(2026, 1, 1)]),
+            "code": pa.array(["x"]).dictionary_encode(),
+        }
+    )
+    assert json.loads(row_text(batch, 0)) == {
+        "bytes": "b'\\xff'",
+        "text": "a\\xff",
+        "far": 2**60,
+        "list": [1, None],
+        "day": "2026-01-01",
+        "code": "x",
+    }
 
 
 def test_rejects_are_those_of_rows_that_the_query_reads(tmp_path: Path) -> None:

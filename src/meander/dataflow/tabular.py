@@ -142,7 +142,8 @@ def from_arrow(
         op[minus] = -1
     origin = None
     if first is not None:
-        origin = Origin(path, 0, np.arange(first, first + rows, dtype=np.int64))
+        numbers = np.arange(first, first + rows, dtype=np.int64)
+        origin = Origin(path, 0, numbers, lambda number: row_text(batch, number - first))
     edges = Edges(src, label, trg, ts, op, origin=origin, vertex=vertex)
     if layout.types:
 
@@ -156,7 +157,7 @@ def from_arrow(
         Reject(
             layout.stream,
             reject_reason(layout, int(verdict[row])),
-            _row_text(columns, layout, int(row)),
+            row_text(batch, int(row)),
             path,
             0 if origin is None else int(origin.line[row]),
         )
@@ -287,20 +288,24 @@ def _property_columns(
     return properties
 
 
-def _row_text(columns: Mapping[str, pa.Array], layout: StreamLayout, row: int) -> str:
-    """The row as JSON, under the names of its columns."""
-
-    def plain(scalar: pa.Scalar) -> Any:
-        try:
-            return scalar.as_py()
-        except UnicodeDecodeError:
-            return shown(scalar.as_buffer().to_pybytes())
-
+def row_text(batch: pa.RecordBatch, row: int) -> str:
+    """A row as JSON, with all of its columns."""
+    cells = zip(batch.schema.names, batch.columns, strict=True)
     return json.dumps(
-        {layout.column(name): plain(column[row]) for name, column in columns.items()},
-        ensure_ascii=False,
-        default=str,
+        {name: _plain_scalar(column[row]) for name, column in cells}, ensure_ascii=False, default=str
     )
+
+
+def _plain_scalar(scalar: pa.Scalar) -> Any:
+    """The value of a scalar as far as Python has one."""
+    if isinstance(scalar, pa.DictionaryScalar):
+        scalar = scalar.value
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return shown(scalar.as_buffer().to_pybytes()) if is_string(scalar.type) else str(scalar.type)
+    except (ValueError, OverflowError):  # a timestamp that is no datetime
+        return getattr(scalar, "value", str(scalar.type))
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -346,7 +351,9 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
             given.append(row)
         else:
             rejects.append(Reject(layout.stream, reason, repr(row), line=number))
-    edges = edges_of(accepted)._replace(origin=Origin("", 0, np.array(numbers, np.int64)))
+    first = block[0][0]
+    origin = Origin("", 0, np.array(numbers, np.int64), lambda number: repr(block[number - first][1]))
+    edges = edges_of(accepted)._replace(origin=origin)
     if layout.schema.vertices:
         edges = edges._replace(vertex=np.array(vertices, np.bool_))
     if not layout.types:
