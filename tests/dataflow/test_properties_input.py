@@ -494,8 +494,10 @@ def test_vertices_are_rows_without_target_where_the_stream_has_them(tmp_path: Pa
     for edges in (table, [(1, "l", None, 1), {"src": 1, "label": "l", "trg": "b", "ts": 1}]):
         found, rejects = read_object(edges, layout(vertices=True))
         assert ([(one["src"], one["trg"]) for one in found], rejects) == ([(1, None), (1, "b")], [])
-        assert [one.reason for one in read_object(edges, StreamLayout("bank"))[1]] == ["missing field"]
-    assert "missing field" in read_text(tmp_path, "a.tsv", "a\tl\t\t1\n", StreamLayout("bank"))[1][0].reason
+        assert [one.reason for one in read_object(edges, StreamLayout("bank"))[1]] == ["missing field trg"]
+    assert (
+        "missing field trg" in read_text(tmp_path, "a.tsv", "a\tl\t\t1\n", StreamLayout("bank"))[1][0].reason
+    )
 
 
 def test_rows_of_a_table_need_no_time(tmp_path: Path) -> None:
@@ -589,6 +591,58 @@ def test_a_missing_column_is_named_with_those_that_exist_and_what_to_write(tmp_p
         "the column amount of the table has type string, and the query reads it as FLOAT",
         "hint: declare the property as STRING, or convert the column",
     ]
+
+
+@pytest.mark.parametrize(("separator", "shown"), [(";", ";"), ("\t", "a tab"), ("|", "|")])
+def test_a_csv_file_with_another_separator_is_refused(tmp_path: Path, separator: str, shown: str) -> None:
+    names = ["from", "label", "trg", "ts"]
+    text = separator.join(names) + "\n" + separator.join("alb1") + "\n"
+    for columns, missing in (({}, "src"), ({"src": "from"}, "from")):
+        of = StreamLayout("bank", columns=columns)
+        message = refused(lambda of=of: read_text(tmp_path, "a.csv", text, of))
+        assert (
+            f"a.csv has no column {missing}: its separator seems to be {shown}\nhint: a .csv file" in message
+        )
+    only = StreamLayout(
+        "bank", schema=StreamSchema(vertices=True, table=True), columns={"src": "a;b"}, label="n"
+    )
+    assert len(read_text(tmp_path, "a.csv", "a;b\nu\n", only)[0]) == 1
+
+
+def test_a_required_value_that_is_missing_is_named_by_its_column(tmp_path: Path) -> None:
+    of = StreamLayout("bank", columns={"trg": "account_to"})
+    rows: list[Row] = [
+        {"src": "a", "label": "l", "account_to": "b", "ts": 1, "op": "+"},
+        {"src": None, "label": "l", "account_to": None, "ts": 1, "op": "+"},
+        {"src": "a", "label": None, "account_to": "b", "ts": 1, "op": "+"},
+        {"src": "a", "label": "l", "account_to": None, "ts": 1, "op": "+"},
+        {"src": "a", "label": "l", "account_to": "b", "ts": None, "op": "+"},
+    ]
+    wanted = [f"missing field {name}" for name in ("src", "label", "account_to", "ts")]
+    lines = [",".join(rows[0])] + [",".join(map(field, row.values())) for row in rows]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "a.parquet")
+    inputs = [
+        read_text(tmp_path, "a.csv", "\n".join(lines), of),
+        read_text(tmp_path, "a.tsv", "\n".join(lines).replace(",", "\t"), of),
+        read_text(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)), of),
+        read_text(
+            tmp_path,
+            "b.jsonl",
+            "\n".join(
+                json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows
+            ),
+            of,
+        ),
+        read(tmp_path / "a.parquet", of),
+        read_object(rows, of, 100),
+        read_object(table, of),
+    ]
+    for found, rejects in inputs:
+        assert len(found) == 1
+        assert [reject.reason for reject in rejects] == wanted
+    _, (short,) = read_text(tmp_path, "c.csv", f"{lines[0]}\na,l,b\n", of)
+    assert short.reason == "missing field"
 
 
 def test_one_file_of_a_folder_may_lack_a_property(tmp_path: Path) -> None:
@@ -703,6 +757,8 @@ def test_run_takes_rows_and_frames_with_columns_and_labels(tmp_path: Path) -> No
     ):
         answers = meander.run(QUERY, edges, **options)
         assert [(one["src"], one["trg"], one["ts"]) for one in answers] == wanted
+    message = refused(lambda: meander.run(QUERY, rows, columns={"bank": {"sorce": "from"}}))
+    assert message.startswith("columns: the stream bank has no field sorce\nhint: its fields are src, label,")
     message = refused(lambda: meander.run(QUERY, rows, labels={"bnk": "sent"}))
     assert (
         message == "labels has a stream bnk, and the query has none of that name\nhint: its streams are bank"

@@ -57,6 +57,11 @@ class Reason:
     JUMPS_AHEAD = "time jumps ahead"
 
     @staticmethod
+    def missing(column: str) -> str:
+        """A column that every row has to have a value of is empty, or not there."""
+        return f"{Reason.MISSING} {column}"
+
+    @staticmethod
     def bad_value(name: str) -> str:
         """A property has a value that is not of its type."""
         return f"bad value of {name}"
