@@ -13,7 +13,7 @@ import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -144,15 +144,39 @@ def read_value(value: Any, kind: str) -> Value | None:
 @dataclass(frozen=True)
 class Reader:
     """How the rows of a stream are read: which properties count, of what type, and whether rows may lack `trg` or
-    `ts`."""
+    `ts`. `reads` has the properties that are read by label, and whether it is one of vertex tuples."""
 
     types: Mapping[str, str]
     vertices: bool = False
     table: bool = False
+    reads: Mapping[tuple[str, bool], frozenset[str]] = field(default_factory=dict)
 
     def values(self, edge: Edge) -> dict[str, Value | None]:
+        """The values of a usable row; one that is not of its type, in a row of which nobody reads it, is missing."""
         row = fields(edge)
-        return {name: read_value(row.get(name), kind) for name, kind in self.types.items()}
+        bad = self.bad_values(edge)
+        return {
+            name: None if name in bad else read_value(row.get(name), kind)
+            for name, kind in self.types.items()
+        }
+
+    def bad_values(self, edge: Edge) -> list[str]:
+        """The properties of which a row has a value of another type."""
+        row = fields(edge)
+        bad = []
+        for name, kind in self.types.items():
+            try:
+                read_value(row.get(name), kind)
+            except BadValue:
+                bad.append(name)
+        return bad
+
+    def is_read(self, edge: Edge, name: str) -> bool:
+        """Whether the query needs a property of a row: it reads it on that label; or the row is a deletion, which
+        removes what agrees with it in all properties that the query names, from a label that the query mentions."""
+        row = fields(edge)
+        of = (row["label"], row["trg"] is None)
+        return of in self.reads and (row["op"] == "-" or name in self.reads[of])
 
     def fault(self, edge: Edge) -> str | None:
         """Why a row cannot be used, whatever came before it."""
@@ -165,12 +189,9 @@ class Reader:
             return "time is no integer"
         if time < 0:
             return "negative time"
-        for name, kind in self.types.items():
-            try:
-                read_value(row.get(name), kind)
-            except BadValue:
-                return f"bad value of {name}"
-        return None
+        return next(
+            (f"bad value of {name}" for name in self.bad_values(edge) if self.is_read(edge, name)), None
+        )
 
 
 PLAIN = Reader({})
@@ -181,7 +202,7 @@ def reader_of(query: Query, stream: Stream) -> Reader:
     is_read = stream.name in query.streams_read()
     types = query.types(stream.name) if is_read else {}
     named = {name: types[name] for name in sorted(query.named(stream.name)) if is_read}
-    return Reader(named, query.has_vertices(stream.name), stream.table)
+    return Reader(named, query.has_vertices(stream.name), stream.table, query.reads(stream.name))
 
 
 def is_usable(edge: Edge, reader: Reader = PLAIN) -> bool:

@@ -224,12 +224,18 @@ class Query:
 
     def named(self, stream: str) -> frozenset[str]:
         """The properties that the query reads of a stream, whatever the label; the time of an edge is none."""
-        names: set[str] = set()
+        return frozenset[str]().union(*self.reads(stream).values())
+
+    def reads(self, stream: str) -> dict[tuple[str, bool], frozenset[str]]:
+        """The properties that the query reads by label that it mentions, and whether that is one of vertex tuples."""
+        names: dict[tuple[str, bool], frozenset[str]] = {}
         for atom in self.atoms():
             for step in steps(atom.expr):
                 if step.stream == stream:
-                    names |= names_in(step.predicate) | {name for name, _ in atom.values}
-        return frozenset(names - {"ts"})
+                    read = names_in(step.predicate) | {name for name, _ in atom.values}
+                    key = (step.label, step.vertex)
+                    names[key] = names.get(key, frozenset()) | (read - {"ts"})
+        return names
 
     def has_vertices(self, stream: str) -> bool:
         """Whether the query reads vertex tuples of a stream."""

@@ -660,19 +660,26 @@ def edges(draw: st.DrawFn, vertices: Sequence[Vertex], labels: Sequence[str]) ->
 
 
 def draw_rows(
-    draw: st.DrawFn, edges: Sequence[tuple[Any, ...]], stream: Stream, vertex_labels: Sequence[str]
+    draw: st.DrawFn,
+    edges: Sequence[tuple[Any, ...]],
+    stream: Stream,
+    vertex_labels: Sequence[str],
+    types: Mapping[str, str],
+    reads: Mapping[tuple[str, bool], frozenset[str]],
 ) -> list[Edge]:
     """The edges as rows with values, most of them of the properties' types, some null or missing; vertex tuples where
-    there are labels for them. A deletion repeats the values of an edge before it, or some, or none."""
+    there are labels for them. A deletion repeats the values of an edge before it, or some, or none. Now and then a
+    property has values of another type on all labels of which it is not read, by `reads`."""
     # A table's rows may have no time at all; where they have, some start without.
     timeless = stream.table and once_in(draw, 2)
     worst = once_in(draw, 3)
     pools = {
         name: [*GIVEN[kind], None, MISSING, *([pick(draw, BAD[kind])] if worst else [])]
-        for name, kind in stream.properties
+        for name, kind in types.items()
     }
     if once_in(draw, 3):
         pools["unread"] = [1, "x", None]
+    strange = {name: pick(draw, BAD[kind]) for name, kind in types.items() if once_in(draw, 4)}
     rows: list[dict[str, Any]] = []
     numbers = draw(st.lists(_below(5040), min_size=len(edges), max_size=len(edges)))
     for edge, number in zip(edges, numbers, strict=True):
@@ -686,6 +693,9 @@ def draw_rows(
         for name, pool in pools.items():
             row[name] = pool[number % len(pool)]
             number //= len(pool)
+        of = (row["label"], row.get("trg") is None)
+        if op != ["-"] or of not in reads:
+            row |= {name: value for name, value in strange.items() if name not in reads.get(of, ())}
         if op == ["-"]:
             alike = [each for each in rows if each["src"] == src and each.get("trg") == row.get("trg")]
             if alike and number % 4 < 3:
@@ -744,7 +754,9 @@ def draw_case(draw: st.DrawFn, *, properties: bool = False) -> Case:
         )
         if properties:
             of_vertices = sorted({step.label for step in named if step.stream == stream.name and step.vertex})
-            streams[stream.name] = draw_rows(draw, drawn, stream, of_vertices)
+            types = dict(sorted(query.types(stream.name).items()))
+            reads = query.reads(stream.name)
+            streams[stream.name] = draw_rows(draw, drawn, stream, of_vertices, types, reads)
         else:
             streams[stream.name] = drawn
     return Case(

@@ -30,6 +30,7 @@ from meander.dataflow.sources.reader import open_source
 from meander.dataflow.sources.source import ReadOptions
 from meander.dataflow.tabular import Chunk
 from meander.dataflow.tally import Tally
+from meander.engine import compile_query, physical_plan
 from meander.errors import InputError, MeanderError
 from meander.physical.streams import StreamSchema
 from meander.syntax.values import Property, ValueType
@@ -229,6 +230,110 @@ def test_bad_values_of_json_are_those_of_another_type(tmp_path: Path) -> None:
     found, rejects = read_object(objects, batch_rows=100)
     assert (found, [one.reason for one in rejects]) == ([], [reason for reason, _ in reasons])
     assert [one.line for one in rejects] == list(range(1, len(lines) + 1))
+
+
+USES = "STREAM bank (due TIME) WINDOW 1h\nAnswer(x, y) <- a[due > 5](x, z), b(z, y), n(x, due: d), m(x)."
+STRANGE: list[tuple[str, str | None, str]] = [
+    (label, trg, op) for op in "+-" for label in ("a", "b", "z", "n", "m") for trg in ("v", None)
+]
+"""Rows with a value that is not of its type: label, target and operation."""
+
+
+def schema_of(text: str) -> StreamSchema:
+    return physical_plan([compile_query(text)]).schemas["bank"]
+
+
+def is_rejected(label: str, trg: str | None, op: str) -> bool:
+    """By `USES`: insertions of which the property is read, and deletions that the query mentions."""
+    mentioned = [("a", True), ("b", True), ("n", False), ("m", False)]
+    read = [("a", True), ("n", False)]
+    return (label, trg is not None) in (mentioned if op == "-" else read)
+
+
+def test_a_bad_value_rejects_a_row_only_where_a_query_reads_it(tmp_path: Path) -> None:
+    of = StreamLayout("bank", schema=schema_of(USES))
+    rows = [
+        {"src": "u", "label": label, "trg": trg, "ts": 1, "op": op, "due": due}
+        for label, trg, op in STRANGE
+        for due in ("soon", "1970-01-01T00:00:07Z", None)
+    ]
+    wanted, refused = [], []
+    for row in rows:
+        if row["due"] == "soon" and is_rejected(row["label"], row["trg"], row["op"]):
+            refused.append(row)
+        else:
+            wanted.append(row | {"due": 7 if row["due"] and row["due"] != "soon" else None})
+    lines = [",".join(row)] + [",".join(field(value) for value in row.values()) for row in rows]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "a.parquet")
+    json_text = "\n".join(map(json.dumps, rows))
+    inputs = {
+        "csv": read_text(tmp_path, "a.csv", "\n".join(lines), of),
+        "tsv": read_text(tmp_path, "a.tsv", "\n".join(lines).replace(",", "\t"), of),
+        "jsonl": read_text(tmp_path, "a.jsonl", json_text, of),
+        "jsonl with escapes": read_text(tmp_path, "b.jsonl", json_text.replace("label", "\\u006cabel"), of),
+        "parquet": read(tmp_path / "a.parquet", of),
+        "mappings": read_object(rows, of),
+        "table": read_object(table, of),
+        "pandas": read_object(pd.DataFrame(rows), of),
+        "polars": read_object(pl.DataFrame(rows), of),
+    }
+    for name, (found, rejects) in inputs.items():
+        assert found == wanted, name
+        assert [reject.reason for reject in rejects] == ["bad value of due"] * len(refused), name
+    assert [json.loads(reject.text) for reject in inputs["jsonl"][1]] == refused
+
+
+def test_a_property_of_edges_of_any_label_is_read_of_all_edges(tmp_path: Path) -> None:
+    text = "CONSTRUCT (x)-[:r]->(y) MATCH (x)-[e]->(y), (x)-[f:a]->(y), (x:n) ON bank WINDOW (1h) WHERE "
+    of = StreamLayout("bank", schema=schema_of(text + "e.count > 1"))
+    only_a = StreamLayout("bank", schema=schema_of(text + "f.count > 1"))
+    rows = [{"src": "u", "label": one, "trg": "v", "ts": 1, "count": "many"} for one in ("a", "z")]
+    rows.append({"src": "u", "label": "z", "ts": 1, "count": "many"})
+    assert [len(found) for found in read_object(rows, of)] == [1, 2]
+    assert [len(found) for found in read_object(rows, only_a)] == [2, 1]
+    deletions = [row | {"op": "-"} for row in rows]
+    assert [len(found) for found in read_object(deletions, only_a)] == [1, 2]
+
+
+def test_two_queries_read_a_property_of_the_labels_of_each() -> None:
+    texts = [
+        "STREAM bank WINDOW 1h\nAnswer(x, y) <- a[count > 1](x, y).",
+        "STREAM bank WINDOW 2h\nAnswer(x, y) <- b[count > 1]/c(x, y).",
+        "STREAM bank WINDOW 2h\nAnswer(x, y) <- d(x, y).",
+    ]
+    queries = [compile_query(text, name=f"q{number}") for number, text in enumerate(texts)]
+    of = StreamLayout("bank", schema=physical_plan(queries).schemas["bank"])
+    rows = [
+        {"src": "u", "label": one, "trg": "v", "ts": 1, "op": op, "count": "many"}
+        for op in "+-"
+        for one in "abcdz"
+    ]
+    found, rejects = read_object(rows, of, batch_rows=100)
+    assert [row["label"] + row["op"] for row in found] == ["c+", "d+", "z+", "d-", "z-"]
+    assert {reject.reason for reject in rejects} == {"bad value of count"}
+
+
+def test_half_a_surrogate_pair_is_a_bad_value_of_the_property_alone(tmp_path: Path) -> None:
+    of = StreamLayout("bank", schema=schema_of('STREAM bank WINDOW 1h\nA(x, y) <- a[note = "x"](x, y).'))
+    lines = [
+        json.dumps({"src": "u", "label": one, "trg": "v", "ts": 1, "note": "\ud800"}) for one in ("a", "z")
+    ]
+    found, rejects = read_text(tmp_path, "a.jsonl", "\n".join(lines), of)
+    assert [row["label"] for row in found] == ["z"]
+    assert [reject.reason for reject in rejects] == ["bad value of note"]
+
+
+def test_rejects_are_those_of_rows_that_the_query_reads(tmp_path: Path) -> None:
+    text = "STREAM s WINDOW 1h\nAnswer(x, y) <- a[port > 5](x, z), b(z, y)."
+    (tmp_path / "s.csv").write_text(
+        "src,label,trg,ts,port\na,a,b,1,7\nb,b,c,2,ssh\nb,z,c,2,ssh\na,a,c,2,ssh\n"
+    )
+    for plan in range(len(meander.plans(text))):
+        rejects: list[dict[str, str]] = []
+        answers = list(meander.run(text, {"s": str(tmp_path / "s.csv")}, rejects=rejects, plan=plan))
+        assert [(one["src"], one["trg"]) for one in answers] == [("a", "c")]
+        assert rejects == [{"stream": "s", "reason": "bad value of port", "text": "a,a,c,2,ssh"}]
 
 
 def test_nan_is_null_and_an_infinity_is_a_value(tmp_path: Path) -> None:

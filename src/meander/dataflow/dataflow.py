@@ -18,7 +18,7 @@ from meander.dataflow.answers import Answers
 from meander.dataflow.batch import NO_PAIRS, Batch
 from meander.dataflow.cutting import Cutter, Part
 from meander.dataflow.edges import Edges
-from meander.dataflow.encoding import LabelClass, StreamEncoder, StreamInput
+from meander.dataflow.encoding import StreamEncoder, StreamInput
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.operator import Context, Operator, Pending, Ready
 from meander.dataflow.operators import OPERATORS
@@ -31,6 +31,7 @@ from meander.dataflow.vertices import Vertices
 from meander.errors import ArgumentError, StateError
 from meander.options import MODES
 from meander.physical.plan import PhysicalPlan, ReceiveOp, Result, ScanOp
+from meander.physical.streams import LabelClass
 
 
 class OperatorFigures(NamedTuple):

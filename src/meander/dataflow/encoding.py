@@ -23,15 +23,8 @@ from meander.dataflow.vertices import Vertices
 from meander.kernels.arrivals import ARRIVE, GIVEN, HIGH, LOW, REPLACE_ONLY, WORDS
 from meander.kernels.batch import SRC, TRG
 from meander.physical.plan import ReceiveOp, ScanOp
+from meander.physical.streams import LabelClass
 from meander.syntax.values import TIME_PROPERTY, Predicate, Property, Ref, ValueType
-
-
-@dataclass(frozen=True, slots=True)
-class LabelClass:
-    """Edges, or vertex tuples, with a label; None: with any."""
-
-    label: str | None
-    vertex: bool = False
 
 
 @dataclass(frozen=True, slots=True)

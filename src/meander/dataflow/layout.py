@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from meander.errors import ArgumentError, InputError
-from meander.physical.streams import PLAIN, StreamSchema
+from meander.physical.streams import PLAIN, ClassUse, LabelClass, StreamSchema
 from meander.syntax.values import TIME_PROPERTY, Property, ValueType
 
 EDGE_FIELDS = ("src", "label", "trg", "ts", "op")
@@ -133,6 +133,7 @@ class StreamLayout:
             "properties": [[name, kind] for name, kind in schema.properties],
             "vertices": schema.vertices,
             "table": schema.table,
+            "uses": [[use.of.label, use.of.vertex, use.read, use.named] for use in schema.uses],
             "columns": dict(self.columns),
             "label": self.label,
         }
@@ -142,7 +143,11 @@ class StreamLayout:
         properties = tuple(
             Property(name, None if kind is None else ValueType(kind)) for name, kind in fields["properties"]
         )
-        schema = StreamSchema(properties, fields["vertices"], fields["table"])
+        uses = tuple(
+            ClassUse(LabelClass(label, vertex), tuple(read), tuple(named))
+            for label, vertex, read, named in fields["uses"]
+        )
+        schema = StreamSchema(properties, fields["vertices"], fields["table"], uses)
         return StreamLayout(fields["stream"], fields["time_unit"], schema, fields["columns"], fields["label"])
 
 

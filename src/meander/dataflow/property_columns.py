@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.edges import ARROW_TYPES, VERDICTS, Reason, arrow_text, as_text
+from meander.dataflow.edges import (
+    ARROW_TYPES,
+    VERDICTS,
+    Edges,
+    Reason,
+    arrow_text,
+    as_text,
+    match_labels,
+)
 from meander.dataflow.layout import TIME_DIGITS, StreamLayout
 from meander.errors import InputError
 from meander.kernels.jit import Array
@@ -53,6 +61,31 @@ def reject_reason(layout: StreamLayout, verdict: int) -> str:
     if verdict >= BAD_VALUE:
         return Reason.bad_value(layout.properties[verdict - BAD_VALUE].name)
     return VERDICTS[verdict]
+
+
+def excuse_unread(layout: StreamLayout, number: int, edges: Edges, verdict: Array) -> None:
+    """Of the rows that have a bad value of a property, given by its number, accept those of which it is not read.
+
+    The value of such a row is null. A deletion is matched by all properties that a query names, so it is excused only
+    if no query that names the property mentions its label.
+    """
+    bad = verdict == BAD_VALUE + number
+    if not layout.schema.uses or not bad.any():
+        return
+    rows = np.flatnonzero(bad)
+    name = layout.properties[number].name
+    uses = [use for use in layout.schema.uses if name in use.named]
+    labels = list(dict.fromkeys(use.of.label for use in uses if use.of.label is not None))
+    position = match_labels(edges.label.take(rows), [label.encode() for label in labels])
+    vertex = np.zeros(rows.size, np.bool_) if edges.vertex is None else edges.vertex[rows]
+    deleted = edges.op[rows] < 0
+    is_read = np.zeros(rows.size, np.bool_)
+    for use in uses:
+        of_class = vertex == use.of.vertex
+        if use.of.label is not None:
+            of_class &= position == labels.index(use.of.label)
+        is_read |= of_class if name in use.read else of_class & deleted
+    verdict[rows[~is_read]] = FINE
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -31,7 +31,9 @@ from meander.dataflow.edges import (
 )
 from meander.dataflow.layout import EDGE_FIELDS, StreamLayout
 from meander.dataflow.property_columns import (
+    Converted,
     check_value_type,
+    excuse_unread,
     from_arrow_column,
     from_python,
     is_nan,
@@ -54,6 +56,7 @@ from meander.kernels.parsing import (
     OUT_OF_RANGE,
     judge_names,
 )
+from meander.syntax.values import ValueType
 
 Chunk = tuple[Edges, list[Reject]]
 """Some edges in order of arrival, and the rejects met among them."""
@@ -137,16 +140,16 @@ def from_arrow(
         minus = _truth(pc.equal(signs, "-"))
         _mark(verdict, ~(minus | _truth(pc.equal(signs, "+"))), BAD_OP)
         op[minus] = -1
-    properties: dict[str, pa.Array] = {}
-    for number, (name, kind) in enumerate(layout.types.items()):
-        column = columns.get(name, pa.nulls(rows))
-        properties[name], bad = from_arrow_column(column, kind, layout.time_unit)
-        if bad is not None:
-            _mark(verdict, bad, BAD_VALUE + number)
     origin = None
     if first is not None:
         origin = Origin(path, 0, np.arange(first, first + rows, dtype=np.int64))
-    edges = Edges(src, label, trg, ts, op, None, None, origin, properties if layout.types else None, vertex)
+    edges = Edges(src, label, trg, ts, op, origin=origin, vertex=vertex)
+    if layout.types:
+
+        def read(name: str, kind: ValueType) -> Converted:
+            return from_arrow_column(columns.get(name, pa.nulls(rows)), kind, layout.time_unit)
+
+        edges = edges._replace(properties=_property_columns(read, edges, layout, verdict))
     if not verdict.any():
         return edges, []
     rejects = [
@@ -271,6 +274,19 @@ def _time_column(column: pa.Array, layout: StreamLayout, verdict: Array) -> Arra
     return ts
 
 
+def _property_columns(
+    read: Callable[[str, ValueType], Converted], edges: Edges, layout: StreamLayout, verdict: Array
+) -> dict[str, pa.Array]:
+    """The columns that `read` returns; rows with a value of another type get a verdict."""
+    properties = {}
+    for number, (name, kind) in enumerate(layout.types.items()):
+        properties[name], bad = read(name, kind)
+        if bad is not None:
+            _mark(verdict, bad, BAD_VALUE + number)
+            excuse_unread(layout, number, edges, verdict)
+    return properties
+
+
 def _row_text(columns: Mapping[str, pa.Array], layout: StreamLayout, row: int) -> str:
     """The row as JSON, under the names of its columns."""
 
@@ -335,17 +351,16 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
         edges = edges._replace(vertex=np.array(vertices, np.bool_))
     if not layout.types:
         return edges, rejects
-    verdict = np.zeros(edges.rows, np.int16)
-    properties = {}
-    for position, (name, kind) in enumerate(layout.types.items()):
+
+    def read(name: str, kind: ValueType) -> Converted:
         column = layout.column(name)
         values = [
             None if type(row) is tuple or not isinstance(row, Mapping) else row.get(column) for row in given
         ]
-        properties[name], bad = from_python(values, kind, layout.time_unit)
-        if bad is not None:
-            _mark(verdict, bad, BAD_VALUE + position)
-    edges = edges._replace(properties=properties)
+        return from_python(values, kind, layout.time_unit)
+
+    verdict = np.zeros(edges.rows, np.int16)
+    edges = edges._replace(properties=_property_columns(read, edges, layout, verdict))
     if not verdict.any():
         return edges, rejects
     rejects += [
@@ -424,7 +439,7 @@ def judge_row(row: Any) -> str | None:
     if not isinstance(label, str):
         return Reason.BAD_LABEL
     for name in (src, label, trg):
-        if isinstance(name, str) and not name.isascii() and not _is_encodable(name):
+        if isinstance(name, str) and not name.isascii() and not is_encodable(name):
             return Reason.NOT_UTF8
     if not _is_integer(ts):
         return Reason.BAD_TIME
@@ -441,7 +456,7 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _is_encodable(name: str) -> bool:
+def is_encodable(name: str) -> bool:
     """Half of a surrogate pair is a Python character, but cannot be encoded."""
     try:
         name.encode()

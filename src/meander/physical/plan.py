@@ -431,6 +431,7 @@ def stream_schemas(scans: Iterable[ScanOp], declared: Mapping[str, StreamSchema]
         stream: dict(schema.properties) for stream, schema in declared.items()
     }
     flags = {stream: (schema.vertices, schema.table) for stream, schema in declared.items()}
+    uses = {stream: schema.uses for stream, schema in declared.items()}
     for scan in scans:
         stream = scan.source.name
         known = types.setdefault(stream, {})
@@ -444,7 +445,10 @@ def stream_schemas(scans: Iterable[ScanOp], declared: Mapping[str, StreamSchema]
         flags[stream] = (vertices or scan.vertex, table or scan.table)
     return {
         stream: StreamSchema(
-            tuple(Property(name, kind) for name, kind in sorted(types[stream].items())), vertices, table
+            tuple(Property(name, kind) for name, kind in sorted(types[stream].items())),
+            vertices,
+            table,
+            uses.get(stream, ()),
         )
         for stream, (vertices, table) in flags.items()
     }

@@ -12,7 +12,7 @@ from meander.dataflow.edges import VERDICTS, Reason, as_text
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.header import SPAN_ROWS, span_row
 from meander.dataflow.sources.text import Block, Parser, TextFormat, TextReader, first_line
-from meander.dataflow.tabular import complete_row, edge_fields, judge_row
+from meander.dataflow.tabular import complete_row, edge_fields, is_encodable, judge_row
 from meander.kernels.jit import Array
 from meander.kernels.parsing import ABSENT, FINE, LABEL, LINE, SRC, TRG, UNDECIDED, Rows
 from meander.kernels.parsing_json import ObjectShape, split_jsonl
@@ -139,6 +139,6 @@ def _value(value: Any) -> tuple[int, bytes]:
         return PLAIN, b""
     if isinstance(value, bool):
         return JSON_BOOL, b"true" if value else b"false"
-    if isinstance(value, str):
+    if isinstance(value, str) and is_encodable(value):
         return JSON_NUMBER if isinstance(value, NumberText) else JSON_STRING, value.encode()
     return JSON_OTHER, b""
