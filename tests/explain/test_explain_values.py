@@ -33,7 +33,7 @@ def test_the_state_of_values_is_named() -> None:
 
 
 def test_values_tie_atoms_and_tables_have_no_endless_window() -> None:
-    tied = "TABLE s Answer(x, y) <- s.a(x, u, m: v), s.b(w, y, m: v)."
+    tied = "TABLE s (m INT) Answer(x, y) <- s.a(x, u, m: v), s.b(w, y, m: v)."
     assert not warnings_of(parse(tied))
     assert "compares no value" in warnings_of(parse("TABLE s Answer(x, y) <- s.a(x, y), 1 < 2."))[0].message
     labels = "TABLE s Answer(x, y) <- s.account(x), s.account+(x, y)."

@@ -31,9 +31,11 @@ class QueryWarning:
         return f"{self.message}\n{mark(text, self.span)}" if self.span is not None else self.message
 
 
-def warnings_of(query: RegularQuery, unit: str = "s") -> list[QueryWarning]:
-    """All warnings about a query, in the order of `WARNINGS`."""
-    return [warning for find in WARNINGS for warning in find(query, unit)]
+def warnings_of(query: RegularQuery, unit: str = "s", *, input_known: bool = False) -> list[QueryWarning]:
+    """All warnings about a query, in the order of `WARNINGS`; where the input is known, without those about what it
+    decides."""
+    finders = [find for find in WARNINGS if not (input_known and find is undecided_type)]
+    return [warning for find in finders for warning in find(query, unit)]
 
 
 def endless_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
@@ -124,6 +126,19 @@ def constant_comparison(query: RegularQuery, unit: str) -> Iterator[QueryWarning
                 )
 
 
+def undecided_type(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
+    """Properties whose types only the input decides: a text format does not, and such a run is refused."""
+    for stream in query.streams:
+        for name, kind in stream.properties:
+            if kind is None:
+                written = name_text(name)
+                yield QueryWarning(
+                    f"the type of {written} is not known until the input of {stream.name} is: Parquet and DataFrames "
+                    f"bring it; for other input, declare it: {name_text(stream.name)} ({written} FLOAT)",
+                    stream.span,
+                )
+
+
 def label_like_a_wildcard(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A label that is written as if it stood for all labels."""
     labels = [label for rule in query.rules for atom in rule.body for label in labels_of(atom.expr)]
@@ -146,6 +161,7 @@ WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[QueryWarning]], ...] = (
     label_like_a_wildcard,
     vertex_label_in_path,
     constant_comparison,
+    undecided_type,
 )
 
 
