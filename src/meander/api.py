@@ -23,7 +23,7 @@ from meander.dataflow.sources.columns import InputTypes, property_types
 from meander.dataflow.sources.objects import source_of
 from meander.dataflow.sources.source import ReadOptions, Source
 from meander.dataflow.tabular import Chunk
-from meander.dataflow.tally import Tally, jump_message
+from meander.dataflow.tally import Tally, jump_message, rejects_summary
 from meander.engine import compile_query, open_dataflow, physical_plan
 from meander.errors import ArgumentError, MeanderError
 from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, OptionValues, RunOptions
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 Edges = Any
 """Tuples or mappings, a table of pyarrow, pandas or polars, or the path of a file or folder."""
+
+REJECTS_HINT = 'rejects=[] or rejects="FILE.jsonl" keeps all of them, each with its reason and its text'
 
 
 def run(
@@ -60,8 +62,9 @@ def run(
     written there.
 
     `rejects` receives the edges that could not be used: a list of dicts, or the path of a .jsonl file. A time that is
-    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far; so is a
-    property that no edge has had.
+    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far. At the
+    end of the run so is a label or a property that no edge has had and, without `rejects`, the number of rejected
+    rows with the first of each reason.
 
     Options have the names of the command's: `paths`, `mode`, `lateness`, `max_jump`, `time_unit`, `plan`,
     `path_operator`, `batch_rows`, `memory`, `demand`, `threads`. The query is checked at once, not with the first
@@ -129,10 +132,14 @@ def _answers(
     sink = open_rejects(fspath(rejects)) if isinstance(rejects, str | PathLike) else None
 
     def reject(rows: list[Reject]) -> None:
+        tally.add_rejects(rows)
         if sink is not None:
             sink.write(rows)
         elif isinstance(rejects, list):
             rejects.extend(row.record for row in rows)
+
+    def note(dataflow: Dataflow, edges: int, rejected: int) -> None:
+        tally.edges += edges
 
     def warn(jump: Jump) -> None:
         warnings.warn(jump_message(jump, options.time_unit), stacklevel=2)
@@ -147,11 +154,15 @@ def _answers(
             max_jump=options.max_jump,
             live=live,
             reject=reject,
+            note=note,
             warn=warn,
         ):
             yield result.head, answers
-        for unseen in tally.properties_unseen:
-            warnings.warn(unseen, stacklevel=2)
+        for message in [
+            *tally.unseen(dataflow.labels_unseen()),
+            *(rejects_summary(tally, REJECTS_HINT) if rejects is None else ()),
+        ]:
+            warnings.warn(message, stacklevel=2)
     finally:
         if sink is not None:
             sink.close()

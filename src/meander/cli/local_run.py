@@ -64,11 +64,7 @@ class LocalRun:
 
     @property
     def labels_unseen(self) -> list[str]:
-        return [label for label, seen in self._dataflow.labels_seen().items() if not seen]
-
-    @property
-    def properties_unseen(self) -> list[str]:
-        return self.tally.properties_unseen
+        return self._dataflow.labels_unseen()
 
     def wait(self) -> None:
         """Process all input and write all answers, or as many as their reader takes."""

@@ -295,13 +295,17 @@ class Dataflow:
         return self.budget.used
 
     def labels_seen(self) -> dict[str, bool]:
-        """For each label that a scan reads, whether an edge had it; scans with a predicate count as seen."""
+        """For each label that a scan reads, whether an edge had it, before predicates."""
         seen: dict[str, bool] = {}
-        for number, node in enumerate(self.plan.operators):
-            if isinstance(node, ScanOp) and node.label is not None:
-                had_rows = node.predicate is not None or bool(self.rows_out[number])
-                seen[node.label] = seen.get(node.label, False) or had_rows
+        for encoder in self.encoders.values():
+            for of, had_rows in encoder.seen.items():
+                name = f"{of.label} (of a vertex)" if of.vertex else str(of.label)
+                seen[name] = seen.get(name, False) or had_rows
         return seen
+
+    def labels_unseen(self) -> list[str]:
+        """The labels that a scan reads and that no edge has had."""
+        return [label for label, seen in self.labels_seen().items() if not seen]
 
     def figures(self) -> list[OperatorFigures]:
         """The figures of each operator."""

@@ -97,6 +97,8 @@ class StreamEncoder:
         self.sources = np.full((len(names) + 1, 2), -1, np.int16)
         for number, of in enumerate(self.classes):
             self.sources[self.positions[str(of.label)], int(of.vertex)] = number
+        self.seen = {of: False for of in read if of.label is not None}
+        """Whether a row has had the label, whatever a scan's predicate says of it."""
 
     def encode(self, edges: Edges) -> dict[StreamInput, Batch]:
         """The batch of the stream, and those of the selections from it. Edges with an expiry come from another stage:
@@ -104,6 +106,7 @@ class StreamEncoder:
         if edges.exp is not None:
             return {self.stream: self._received(edges, edges.exp)}
         label = self.labels.match(edges.label)
+        self._note_labels(label, edges.vertex)
         if self.selections or self.has_vertices or edges.vertex is not None:
             return self._select(edges, label)
         wanted = label >= 0
@@ -112,6 +115,14 @@ class StreamEncoder:
         rows = np.flatnonzero(wanted)
         ends = self._ends(edges.src.take(rows), edges.trg.take(rows))
         return {self.stream: _batch_of_rows(edges, rows, ends, label[rows])}
+
+    def _note_labels(self, label: Array, vertex: Array | None) -> None:
+        for of, seen in self.seen.items():
+            if not seen:
+                rows = label == self.positions[str(of.label)]
+                if vertex is not None:
+                    rows &= vertex == of.vertex
+                self.seen[of] = bool(rows.any()) and (vertex is not None or not of.vertex)
 
     def _received(self, edges: Edges, exp: Array) -> Batch:
         key = np.empty((edges.rows, 2 + len(self.received)), np.int32)

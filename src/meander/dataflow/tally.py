@@ -88,6 +88,14 @@ class Tally:
             if not count
         ]
 
+    def unseen(self, labels: Sequence[str]) -> list[str]:
+        """A sentence about the labels that no edge has had, if there are any, and about each such property; none
+        without edges."""
+        if not self.edges:
+            return []
+        sentence = f"no edge had the label {' or '.join(labels)}, which the query reads"
+        return [*([sentence] if labels else ()), *self.properties_unseen]
+
     def read_properties(self, layouts: Mapping[str, StreamLayout]) -> None:
         """The run reads these properties: none has had a value yet."""
         for stream, layout in layouts.items():
@@ -126,16 +134,30 @@ def summary(
     """The last lines of a run: the first example of each reason with a hint, then the figures."""
     lines = []
     for reason, first in tally.examples.items():
-        count = tally.reasons[reason]
-        which = "the first in " if count > 1 else "in "
-        noun = counted(count, "edge" if reason in READABLE else "row")
-        lines.append(f"{reason}: {noun}, {which}{position_of(first)}: {printable(first.text)}")
+        lines.append(reason_line(tally, reason))
         hint = hint_for(first)
         lines += [f"hint: {hint}"] if hint else []
     if tally.examples and not rejects_kept:
         lines.append("hint: --rejects FILE.jsonl keeps all of them, each with its reason and its text")
     since = "since this run resumed: " if resumed else ""
     return [*lines, since + figures_line(tally, seconds, state_bytes)]
+
+
+def reason_line(tally: Tally, reason: str) -> str:
+    """How many rows were rejected for a reason, and the first of them."""
+    count, first = tally.reasons[reason], tally.examples[reason]
+    which = "the first in " if count > 1 else "in "
+    noun = counted(count, "edge" if reason in READABLE else "row")
+    return f"{reason}: {noun}, {which}{position_of(first)}: {printable(first.text)}"
+
+
+def rejects_summary(tally: Tally, hint: str) -> list[str]:
+    """The message for a run that keeps no rejects: their number, and the first of each reason; none without any."""
+    rejected = sum(tally.reasons.values())
+    if not rejected:
+        return []
+    reasons = "; ".join(reason_line(tally, reason) for reason in tally.examples)
+    return [f"{counted(rejected, 'row')} of the input could not be used: {reasons}\nhint: {hint}"]
 
 
 def figures_line(tally: Tally, seconds: float, state_bytes: int) -> str:

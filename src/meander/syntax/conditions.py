@@ -86,6 +86,17 @@ class ConditionBuilder(TreeBuilder[T]):
         op = "!=" if sign == "<>" else str(sign)
         return self._grow(Comparison(op, left.node, right.node), [left, right], meta)  # type: ignore[arg-type]
 
+    @v_args(meta=True, inline=True)
+    def holds(self, meta: Meta, part: Part) -> Part:
+        if not isinstance(part.node, Ref):
+            written = self.text[span_of(meta).start : span_of(meta).end]
+            raise self.error(
+                f"{written} is a value, and not a comparison",
+                span_of(meta),
+                f"compare it: {written} > 5; only a BOOL stands by itself",
+            )
+        return self._grow(Comparison("=", part.node, Const(True, ValueType.BOOL)), [part], meta)
+
     @v_args(meta=True)
     def membership(self, meta: Meta, parts: list[Part | None]) -> Part:
         return self._membership(meta, parts)
@@ -109,6 +120,13 @@ class ConditionBuilder(TreeBuilder[T]):
         return self._grow(Arithmetic(str(sign), left.node, right.node), [left, right], meta)  # type: ignore[arg-type]
 
     product = sum
+
+    @v_args(meta=True, inline=True)
+    def negative(self, meta: Meta, sign: Token, part: Part) -> Part:
+        """`-amount` is `0 - amount`."""
+        if sign == "+":
+            return part
+        return self._grow(Arithmetic("-", Const(0, ValueType.INT), part.node), [part], meta)  # type: ignore[arg-type]
 
     @v_args(inline=True)
     def reference(self, token: Token) -> Part:

@@ -19,6 +19,7 @@ from meander.errors import QueryError, Span
 from meander.syntax.checks import check_query
 from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
+from meander.syntax.foreign import IN_DATALOG
 from meander.syntax.parsing import Language, TextErrors, read, span_of
 from meander.syntax.printing import short_list
 from meander.syntax.query import (
@@ -49,9 +50,12 @@ from meander.syntax.values import (
 _QUOTATIONS = r""""(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*'|`(?:[^`\r\n]|``)*`"""
 _BRACKETS = rf"""\[(?:[^\[\]"'`]|{_QUOTATIONS}|\[[^\[\]]*\])*\]"""
 _SKIPPED = rf"""[^\[\],.%#"'`<>=!]|(?<=\w)\.(?=\w)|[%#][^\n]*|{_QUOTATIONS}|{_BRACKETS}"""
-_OPERATOR = r"""[>=!]|<(?!-(?!\d))|(?<=[\s)"'])in\s*\["""
-_COMPARES = rf"(?=\s*+(?:{_SKIPPED})+(?:{_OPERATOR}))"
-"""What follows is a comparison: there is an operator before the next comma or full stop.
+_OPERATOR = r"""[>=!]|<(?!-(?!\d))|(?<=[\s)"'])in\s*\[|(?<=[\s)])(?:and|or)\s+[^\W\d]"""
+_NAME = r"(?:[^\W\d]\w*|`(?:[^`\r\n]|``)+`)"
+_ALONE = rf"(?:not\s+)?(?:\(\s*)*{_NAME}(?:\s*\))*\s*(?:,|\.(?![\w*`]))|not\s+{_NAME}"
+_COMPARES = rf"(?=\s*+(?:(?:{_SKIPPED})+(?:{_OPERATOR})|{_ALONE}))"
+"""What follows is a comparison: there is an operator before the next comma or full stop, or a name alone, which is
+that of a BOOL, or `not` before a name.
 
 A label and a variable look alike, and `a*(x, y)` is a path where `a*(x) > 5` compares, so that a parser with one
 token of lookahead cannot tell them apart. The brackets of step predicates, quotations and comments are skipped, and
@@ -66,11 +70,11 @@ DATALOG = Language(
     keywords=("STREAM", "TABLE", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
     hints=(
         ("_ARROW", "COLON", "a rule is written head <- body"),
-        ("COMPARISON", "DOT", "a value has no parts: a property is bound in its atom, as amount: m is"),
         ("VBAR", "LSQB", "only a label has a predicate: write (a[w > 5]/b[w > 5])(x, y), each with its own"),
         ("DOT", "", "a rule ends with a full stop, and its atoms are separated by commas"),
         ("DURATION", "", DURATION_HINT),
     ),
+    foreign=IN_DATALOG,
     terminals=f"_COMPARISON_ARROW.3: /(?:<-|:-|←){_COMPARES}/i\n_COMPARISON_COMMA.3: /,{_COMPARES}/i\n",
 )
 

@@ -15,6 +15,7 @@ from lark.tree import Meta
 from meander.errors import Span
 from meander.syntax.conditions import Condition, ConditionBuilder, Declared, Part
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
+from meander.syntax.foreign import IN_GCORE
 from meander.syntax.parsing import Language, read, span_of
 from meander.syntax.query import Constant, Label, PathOrder, Variable
 from meander.syntax.sources import SourceClause
@@ -42,6 +43,7 @@ GCORE = Language(
         ("_AND", "NAME", "conditions are joined by AND and OR"),
         ("DURATION", "", DURATION_HINT),
     ),
+    foreign=IN_GCORE,
 )
 
 

@@ -9,7 +9,7 @@ last an integer, since every number compares with it. What stays undecided is le
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
@@ -42,6 +42,9 @@ KnownTypes = Mapping[str, Mapping[str, ValueType]]
 Key = tuple[str, str]
 """A property of a stream, `("s.bank", "amount")`, of a head, `("h.Big", "out")`, or a variable of a rule, `("3",
 "m")`."""
+
+Link = tuple[Key, Key, Span | None]
+"""A property, the variable that it is bound to, and where."""
 
 _WIDER = {ValueType.INT: 0, ValueType.TIME: 1, ValueType.FLOAT: 2}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -116,9 +119,8 @@ class _Inference:
         self.unit = unit
         self.text = text
         self.types: dict[Key, ValueType] = {}
-        self.links: list[
-            tuple[Key, Key, Span | None]
-        ] = []  # a property, and the variable that it is bound to
+        self.links: list[Link] = []  # of properties that are bound in bodies, and of the values of heads
+        self.heads: list[Link] = []  # the latter
         self.sites: list[_Site] = []
         self.named: dict[Key, None] = {}
         self._collect(known)
@@ -155,7 +157,8 @@ class _Inference:
                 self.sites.append(_Site(owner, rule.predicate, rule.span is not None))
         for number, rule in enumerate(self.query.rules):
             for name, variable in rule.values:
-                self.links.append(((f"h.{rule.head}", name), (str(number), variable.name), variable.span))
+                self.heads.append(((f"h.{rule.head}", name), (str(number), variable.name), variable.span))
+        self.links += self.heads
 
     # -- inference
 
@@ -163,10 +166,11 @@ class _Inference:
         for doubt in _Doubt:
             changed = True
             while changed:
-                changed = self._bind()
-                for site in self.sites:
-                    changed |= self._compare(site, doubt)
-                changed = changed or self._push()
+                # A head's values have the types of what its rules bind, whatever they are compared with later.
+                while self._bind() or self._push(self.heads):
+                    pass
+                compared = [self._compare(site, doubt) for site in self.sites]
+                changed = any(compared) or self._push(self.links)
 
     def _bind(self) -> bool:
         """Variables get the types of what they are bound to: of several number types, the widest."""
@@ -180,10 +184,10 @@ class _Inference:
                 changed = True
         return changed
 
-    def _push(self) -> bool:
+    def _push(self, links: Iterable[Link]) -> bool:
         """A property without a type gets that of a variable that is bound to it."""
         changed = False
-        for prop, variable, _ in self.links:
+        for prop, variable, _ in links:
             kind, now = self.types.get(variable), self.types.get(prop)
             if kind in (None, ValueType.VERTEX):
                 continue
