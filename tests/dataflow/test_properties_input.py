@@ -28,7 +28,7 @@ from meander.dataflow.sources.columns import extra_columns, property_types, url_
 from meander.dataflow.sources.objects import source_of
 from meander.dataflow.sources.reader import open_source
 from meander.dataflow.sources.source import ReadOptions
-from meander.dataflow.tabular import Chunk
+from meander.dataflow.tabular import Chunk, row_text
 from meander.dataflow.tally import Tally
 from meander.engine import compile_query, physical_plan
 from meander.errors import InputError, MeanderError
@@ -324,6 +324,58 @@ def test_half_a_surrogate_pair_is_a_bad_value_of_the_property_alone(tmp_path: Pa
     assert [reject.reason for reject in rejects] == ["bad value of note"]
 
 
+@pytest.mark.filterwarnings("ignore:no edge of the stream")
+def test_a_late_row_is_rejected_with_all_that_it_has() -> None:
+    text = "STREAM bank WINDOW 1h\nAnswer(x, y) <- a[count > 1](x, y)."
+    late = {"src": "u", "label": "a", "trg": "w", "ts": 3, "count": 2, "note": "é"}
+    rows = [late | {"trg": "v", "ts": 9}, late, late | {"ts": -1}, late | {"ts": 10}]
+    tuples = [("u", "a", "v", 9), ("u", "a", "w", 3), ("u", "a", "w", -1)]
+    for edges in (rows, tuples, pa.Table.from_pylist(rows), pd.DataFrame(rows), pl.DataFrame(rows)):
+        rejects: list[dict[str, str]] = []
+        list(meander.run(text, edges, rejects=rejects, batch_rows=2))
+        given = tuples if edges is tuples else rows
+        texts = {reject["reason"]: reject["text"] for reject in rejects}
+        assert len(texts) == len(rejects)
+        if isinstance(edges, list):
+            assert texts == {"too late": repr(given[1]), "negative time": repr(given[2])}
+        else:
+            found = {reason: json.loads(text) for reason, text in texts.items()}
+            assert found == {"too late": given[1], "negative time": given[2]}
+
+
+def test_a_late_edge_of_which_only_the_columns_are_known_is_rejected_with_its_properties() -> None:
+    of = layout(Property("count", ValueType.INT), Property("note", ValueType.STRING), vertices=True)
+    rows = [
+        {"src": "u", "label": "a", "trg": "v", "ts": 9},
+        {"src": "u", "label": "a", "trg": 7, "ts": 3, "op": "-", "count": 2, "note": None},
+        {"src": "u", "label": "n", "trg": None, "ts": 3, "count": None, "note": "é"},
+    ]
+    ((edges, _),) = source_of(rows, "bank").chunks(ReadOptions(of))
+    rejects = Ingest(["bank"]).push("bank", edges.without_origin())
+    assert [json.loads(reject.text) for reject in rejects] == rows[1:]
+
+
+def test_a_row_is_shown_whatever_its_columns_are() -> None:
+    batch = pa.record_batch(
+        {
+            "bytes": pa.array([b"\xff"]),
+            "text": pa.array([b"a\xff"]).view(pa.string()),
+            "far": pa.array([2**60], pa.timestamp("s")),
+            "list": pa.array([[1, None]]),
+            "day": pa.array([datetime.date(2026, 1, 1)]),
+            "code": pa.array(["x"]).dictionary_encode(),
+        }
+    )
+    assert json.loads(row_text(batch, 0)) == {
+        "bytes": "b'\\xff'",
+        "text": "a\\xff",
+        "far": 2**60,
+        "list": [1, None],
+        "day": "2026-01-01",
+        "code": "x",
+    }
+
+
 def test_rejects_are_those_of_rows_that_the_query_reads(tmp_path: Path) -> None:
     text = "STREAM s WINDOW 1h\nAnswer(x, y) <- a[port > 5](x, z), b(z, y)."
     (tmp_path / "s.csv").write_text(
@@ -442,8 +494,10 @@ def test_vertices_are_rows_without_target_where_the_stream_has_them(tmp_path: Pa
     for edges in (table, [(1, "l", None, 1), {"src": 1, "label": "l", "trg": "b", "ts": 1}]):
         found, rejects = read_object(edges, layout(vertices=True))
         assert ([(one["src"], one["trg"]) for one in found], rejects) == ([(1, None), (1, "b")], [])
-        assert [one.reason for one in read_object(edges, StreamLayout("bank"))[1]] == ["missing field"]
-    assert "missing field" in read_text(tmp_path, "a.tsv", "a\tl\t\t1\n", StreamLayout("bank"))[1][0].reason
+        assert [one.reason for one in read_object(edges, StreamLayout("bank"))[1]] == ["missing field trg"]
+    assert (
+        "missing field trg" in read_text(tmp_path, "a.tsv", "a\tl\t\t1\n", StreamLayout("bank"))[1][0].reason
+    )
 
 
 def test_rows_of_a_table_need_no_time(tmp_path: Path) -> None:
@@ -537,6 +591,58 @@ def test_a_missing_column_is_named_with_those_that_exist_and_what_to_write(tmp_p
         "the column amount of the table has type string, and the query reads it as FLOAT",
         "hint: declare the property as STRING, or convert the column",
     ]
+
+
+@pytest.mark.parametrize(("separator", "shown"), [(";", ";"), ("\t", "a tab"), ("|", "|")])
+def test_a_csv_file_with_another_separator_is_refused(tmp_path: Path, separator: str, shown: str) -> None:
+    names = ["from", "label", "trg", "ts"]
+    text = separator.join(names) + "\n" + separator.join("alb1") + "\n"
+    for columns, missing in (({}, "src"), ({"src": "from"}, "from")):
+        of = StreamLayout("bank", columns=columns)
+        message = refused(lambda of=of: read_text(tmp_path, "a.csv", text, of))
+        assert (
+            f"a.csv has no column {missing}: its separator seems to be {shown}\nhint: a .csv file" in message
+        )
+    only = StreamLayout(
+        "bank", schema=StreamSchema(vertices=True, table=True), columns={"src": "a;b"}, label="n"
+    )
+    assert len(read_text(tmp_path, "a.csv", "a;b\nu\n", only)[0]) == 1
+
+
+def test_a_required_value_that_is_missing_is_named_by_its_column(tmp_path: Path) -> None:
+    of = StreamLayout("bank", columns={"trg": "account_to"})
+    rows: list[Row] = [
+        {"src": "a", "label": "l", "account_to": "b", "ts": 1, "op": "+"},
+        {"src": None, "label": "l", "account_to": None, "ts": 1, "op": "+"},
+        {"src": "a", "label": None, "account_to": "b", "ts": 1, "op": "+"},
+        {"src": "a", "label": "l", "account_to": None, "ts": 1, "op": "+"},
+        {"src": "a", "label": "l", "account_to": "b", "ts": None, "op": "+"},
+    ]
+    wanted = [f"missing field {name}" for name in ("src", "label", "account_to", "ts")]
+    lines = [",".join(rows[0])] + [",".join(map(field, row.values())) for row in rows]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "a.parquet")
+    inputs = [
+        read_text(tmp_path, "a.csv", "\n".join(lines), of),
+        read_text(tmp_path, "a.tsv", "\n".join(lines).replace(",", "\t"), of),
+        read_text(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)), of),
+        read_text(
+            tmp_path,
+            "b.jsonl",
+            "\n".join(
+                json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows
+            ),
+            of,
+        ),
+        read(tmp_path / "a.parquet", of),
+        read_object(rows, of, 100),
+        read_object(table, of),
+    ]
+    for found, rejects in inputs:
+        assert len(found) == 1
+        assert [reject.reason for reject in rejects] == wanted
+    _, (short,) = read_text(tmp_path, "c.csv", f"{lines[0]}\na,l,b\n", of)
+    assert short.reason == "missing field"
 
 
 def test_one_file_of_a_folder_may_lack_a_property(tmp_path: Path) -> None:
@@ -651,6 +757,8 @@ def test_run_takes_rows_and_frames_with_columns_and_labels(tmp_path: Path) -> No
     ):
         answers = meander.run(QUERY, edges, **options)
         assert [(one["src"], one["trg"], one["ts"]) for one in answers] == wanted
+    message = refused(lambda: meander.run(QUERY, rows, columns={"bank": {"sorce": "from"}}))
+    assert message.startswith("columns: the stream bank has no field sorce\nhint: its fields are src, label,")
     message = refused(lambda: meander.run(QUERY, rows, labels={"bnk": "sent"}))
     assert (
         message == "labels has a stream bnk, and the query has none of that name\nhint: its streams are bank"

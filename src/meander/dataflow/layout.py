@@ -44,6 +44,15 @@ class StreamLayout:
                 f"{self.columns['label']}",
                 hint="give one of the two",
             )
+        fields = (*EDGE_FIELDS, *(value.name for value in self.schema.properties))
+        for name in self.columns:
+            if name not in fields:
+                raise ArgumentError(
+                    f"columns: the stream {self.stream} has no field {name}",
+                    hint=f"its fields are {', '.join(EDGE_FIELDS)}"
+                    + "".join(f", {value.name}" for value in self.properties)
+                    + "; properties are those that the query reads",
+                )
         if self.label == "":
             raise ArgumentError(f"the label of the stream {self.stream} is empty")
 

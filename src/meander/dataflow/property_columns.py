@@ -23,10 +23,10 @@ from meander.dataflow.edges import (
     as_text,
     match_labels,
 )
-from meander.dataflow.layout import TIME_DIGITS, StreamLayout
+from meander.dataflow.layout import EDGE_FIELDS, TIME_DIGITS, StreamLayout
 from meander.errors import InputError
 from meander.kernels.jit import Array
-from meander.kernels.parsing import BAD_VALUE, FINE, NOT_UTF8, judge_text
+from meander.kernels.parsing import BAD_VALUE, FINE, NO_FIELD, NOT_UTF8, judge_text
 from meander.kernels.parsing_times import read_iso_time, read_iso_times
 from meander.kernels.parsing_values import (
     Spans,
@@ -60,6 +60,8 @@ def reject_reason(layout: StreamLayout, verdict: int) -> str:
     """The reason of a reject for a verdict on its row."""
     if verdict >= BAD_VALUE:
         return Reason.bad_value(layout.properties[verdict - BAD_VALUE].name)
+    if verdict >= NO_FIELD:
+        return Reason.missing(layout.column(EDGE_FIELDS[verdict - NO_FIELD]))
     return VERDICTS[verdict]
 
 

@@ -19,7 +19,6 @@ from meander.dataflow.edges import (
     MAX_TIME,
     Edges,
     Origin,
-    Reason,
     Reject,
     Text,
     arrow_text,
@@ -46,14 +45,22 @@ from meander.dataflow.property_columns import (
 from meander.errors import InputError
 from meander.kernels.jit import Array
 from meander.kernels.parsing import (
+    BAD_LABEL,
     BAD_OP,
     BAD_TIME,
     BAD_VALUE,
     BAD_VERTEX,
     FINE,
+    LABEL,
     MISSING,
     NEGATIVE,
+    NO_FIELD,
+    NOT_UTF8,
+    OP,
     OUT_OF_RANGE,
+    SRC,
+    TRG,
+    UNPARSABLE,
     judge_names,
 )
 from meander.syntax.values import ValueType
@@ -118,7 +125,8 @@ def from_arrow(
     verdict = np.zeros(rows, np.int16)
     for name in (*layout.required, "op"):
         if name in columns and columns[name].null_count:
-            _mark(verdict, columns[name].is_null().to_numpy(zero_copy_only=False), MISSING)
+            is_null = columns[name].is_null().to_numpy(zero_copy_only=False)
+            _mark(verdict, is_null, NO_FIELD + EDGE_FIELDS.index(name))
     src = _name_column(columns["src"], verdict)
     label = (
         _name_column(columns["label"], verdict) if layout.label is None else constant_text(layout.label, rows)
@@ -128,8 +136,8 @@ def from_arrow(
         trg, vertex = _targets(columns.get("trg"), src, verdict)
     else:
         trg = _name_column(columns["trg"], verdict)
-    for names in (src, label, trg):
-        judge_names(*names, verdict)
+    for field, names in {SRC: src, LABEL: label, TRG: trg}.items():
+        judge_names(*names, NO_FIELD + field, verdict)
     ts = _time_column(columns["ts"], layout, verdict) if "ts" in columns else np.zeros(rows, np.int64)
     op = np.ones(rows, np.int8)
     if "op" in columns:
@@ -142,7 +150,8 @@ def from_arrow(
         op[minus] = -1
     origin = None
     if first is not None:
-        origin = Origin(path, 0, np.arange(first, first + rows, dtype=np.int64))
+        numbers = np.arange(first, first + rows, dtype=np.int64)
+        origin = Origin(path, 0, numbers, lambda number: row_text(batch, number - first))
     edges = Edges(src, label, trg, ts, op, origin=origin, vertex=vertex)
     if layout.types:
 
@@ -156,7 +165,7 @@ def from_arrow(
         Reject(
             layout.stream,
             reject_reason(layout, int(verdict[row])),
-            _row_text(columns, layout, int(row)),
+            row_text(batch, int(row)),
             path,
             0 if origin is None else int(origin.line[row]),
         )
@@ -287,20 +296,24 @@ def _property_columns(
     return properties
 
 
-def _row_text(columns: Mapping[str, pa.Array], layout: StreamLayout, row: int) -> str:
-    """The row as JSON, under the names of its columns."""
-
-    def plain(scalar: pa.Scalar) -> Any:
-        try:
-            return scalar.as_py()
-        except UnicodeDecodeError:
-            return shown(scalar.as_buffer().to_pybytes())
-
+def row_text(batch: pa.RecordBatch, row: int) -> str:
+    """A row as JSON, with all of its columns."""
+    cells = zip(batch.schema.names, batch.columns, strict=True)
     return json.dumps(
-        {layout.column(name): plain(column[row]) for name, column in columns.items()},
-        ensure_ascii=False,
-        default=str,
+        {name: _plain_scalar(column[row]) for name, column in cells}, ensure_ascii=False, default=str
     )
+
+
+def _plain_scalar(scalar: pa.Scalar) -> Any:
+    """The value of a scalar as far as Python has one."""
+    if isinstance(scalar, pa.DictionaryScalar):
+        scalar = scalar.value
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return shown(scalar.as_buffer().to_pybytes()) if is_string(scalar.type) else str(scalar.type)
+    except (ValueError, OverflowError):  # a timestamp that is no datetime
+        return getattr(scalar, "value", str(scalar.type))
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -333,20 +346,22 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
     rejects = []
     judge_as_is = layout.label is None
     for number, row in block:
-        reason = judge_row(row) if judge_as_is else Reason.UNPARSABLE
+        fault = judge_row(row) if judge_as_is else UNPARSABLE
         edge, is_vertex = row, False
-        if reason is not None:
+        if fault != FINE:
             # Not the usual tuple: perhaps a mapping, or a row that the layout allows.
             edge, is_vertex = _complete(row, layout)
-            reason = judge_row(edge)
-        if reason is None:
+            fault = judge_row(edge)
+        if fault == FINE:
             accepted.append(edge)
             numbers.append(number)
             vertices.append(is_vertex)
             given.append(row)
         else:
-            rejects.append(Reject(layout.stream, reason, repr(row), line=number))
-    edges = edges_of(accepted)._replace(origin=Origin("", 0, np.array(numbers, np.int64)))
+            rejects.append(Reject(layout.stream, reject_reason(layout, fault), repr(row), line=number))
+    first = block[0][0]
+    origin = Origin("", 0, np.array(numbers, np.int64), lambda number: repr(block[number - first][1]))
+    edges = edges_of(accepted)._replace(origin=origin)
     if layout.schema.vertices:
         edges = edges._replace(vertex=np.array(vertices, np.bool_))
     if not layout.types:
@@ -426,30 +441,33 @@ def edges_of(rows: Sequence[Sequence[Any]]) -> Edges:
     )
 
 
-def judge_row(row: Any) -> str | None:
-    """Why the row (src, label, trg, ts[, op]) cannot be used, or None."""
+def judge_row(row: Any) -> int:
+    """The verdict on a row (src, label, trg, ts[, op])."""
     if not isinstance(row, (tuple, list)) or len(row) > 5:
-        return Reason.UNPARSABLE
-    if len(row) < 4 or any(value is None or (isinstance(value, str) and not value) for value in row[:4]):
-        return Reason.MISSING
+        return UNPARSABLE
+    if len(row) < 4:
+        return MISSING
+    for field, value in enumerate(row[:4]):
+        if value is None or (isinstance(value, str) and not value):
+            return NO_FIELD + field
     src, label, trg, ts = row[:4]
     for vertex in (src, trg):
         if not isinstance(vertex, str) and not (_is_integer(vertex) and -(2**63) <= vertex < 2**63):
-            return Reason.BAD_VERTEX
+            return BAD_VERTEX
     if not isinstance(label, str):
-        return Reason.BAD_LABEL
+        return BAD_LABEL
     for name in (src, label, trg):
         if isinstance(name, str) and not name.isascii() and not is_encodable(name):
-            return Reason.NOT_UTF8
+            return NOT_UTF8
     if not _is_integer(ts):
-        return Reason.BAD_TIME
+        return BAD_TIME
     if ts < 0:
-        return Reason.NEGATIVE
+        return NEGATIVE
     if ts > MAX_TIME:
-        return Reason.OUT_OF_RANGE
+        return OUT_OF_RANGE
     if len(row) == 5 and not (isinstance(row[4], str) and row[4] in ("+", "-")):
-        return Reason.MISSING if row[4] is None else Reason.BAD_OP
-    return None
+        return NO_FIELD + OP if row[4] is None else BAD_OP
+    return FINE
 
 
 def _is_integer(value: Any) -> bool:

@@ -31,6 +31,11 @@ VALUES = (
     "a value has the type that the query declares or compares it with (1000 is INT, 1000.0 is FLOAT); without a "
     "value, leave it empty or null"
 )
+REQUIRED = (
+    "every row has src, label, trg and ts; in streams with vertices one without trg is a vertex, and rows of a TABLE "
+    "need no ts"
+)
+
 HINTS = {
     Reason.TOO_LATE: "--lateness DUR accepts edges that arrive up to DUR after a newer one; if the newer one's time "
     "is wrong, --max-jump DUR rejects that one instead",
@@ -183,6 +188,8 @@ def hint_for(reject: Reject) -> str:
     """How to avoid rejects such as this one."""
     if reject.reason.startswith(Reason.bad_value("")):
         return VALUES
+    if reject.reason.startswith(Reason.missing("")):
+        return REQUIRED
     if reject.reason not in (Reason.MISSING, Reason.UNPARSABLE):
         return HINTS.get(reject.reason, "")
     path = Path(reject.path)

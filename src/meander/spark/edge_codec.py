@@ -63,7 +63,7 @@ def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> byte
         columns[PROPERTY + name] = column
     metadata = None
     if lines and edges.origin is not None and edges.rows:
-        path, start, line = edges.origin
+        path, start, line, _ = edges.origin
         first = int(line[0])
         # As a rule every line is an edge, and the number of the first gives those of all.
         if int(line[-1]) - first != line.size - 1:

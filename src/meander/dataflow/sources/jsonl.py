@@ -8,17 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from meander.dataflow.edges import VERDICTS, Reason, as_text
+from meander.dataflow.edges import as_text
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.header import SPAN_ROWS, span_row
 from meander.dataflow.sources.text import Block, Parser, TextFormat, TextReader, first_line
 from meander.dataflow.tabular import complete_row, edge_fields, is_encodable, judge_row
 from meander.kernels.jit import Array
-from meander.kernels.parsing import ABSENT, FINE, LABEL, LINE, SRC, TRG, UNDECIDED, Rows
+from meander.kernels.parsing import (
+    ABSENT,
+    FINE,
+    LABEL,
+    LINE,
+    NOT_UTF8,
+    SRC,
+    TRG,
+    UNDECIDED,
+    UNPARSABLE,
+    Rows,
+)
 from meander.kernels.parsing_json import ObjectShape, split_jsonl
 from meander.kernels.parsing_values import JSON_BOOL, JSON_NUMBER, JSON_OTHER, JSON_STRING, PLAIN
-
-CODES = {reason: verdict for verdict, reason in VERDICTS.items()}
 
 
 class JsonlFormat(TextFormat):
@@ -74,7 +83,6 @@ def object_shape(layout: StreamLayout) -> ObjectShape:
 def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: StreamLayout) -> int:
     """Judge a line of JSON that the kernel left undecided; its names and values go to the tail."""
     raw = buffer[rows.start[LINE, row] : rows.end[LINE, row]].tobytes()
-    reason: str | None
     try:
         fields = json.loads(
             raw.decode(), parse_int=NumberText, parse_float=NumberText, parse_constant=NumberText
@@ -83,13 +91,13 @@ def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: Stream
             raise ValueError(fields)
         edge, is_vertex = complete_row(edge_fields(fields, layout, _number), layout)
         values = [_value(fields.get(layout.column(name))) for name in layout.types]
-        reason = judge_row(edge)
+        verdict = judge_row(edge)
     except (UnicodeDecodeError, UnicodeEncodeError):
-        reason = Reason.NOT_UTF8
+        verdict = NOT_UTF8
     except (ValueError, RecursionError):
-        reason = Reason.UNPARSABLE
-    if reason is not None:
-        rows.verdict[row] = CODES[reason]
+        verdict = UNPARSABLE
+    rows.verdict[row] = verdict
+    if verdict != FINE:
         return tail
 
     def write(span_row: int, content: Array) -> None:
@@ -119,7 +127,6 @@ def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: Stream
     rows.ts[row] = ts
     rows.op[row] = -1 if op == ["-"] else 1
     rows.vertex[row] = is_vertex
-    rows.verdict[row] = FINE
     return tail
 
 
