@@ -16,9 +16,8 @@ from functools import cache
 from math import inf
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-from cells_in_process import Cells
+from cells_in_process import Cells, compacting
 from hypothesis import strategies as st
 
 import meander
@@ -28,9 +27,8 @@ from judge import judge
 from meander.engine import CompiledQuery, compile_query, staged_plan
 from meander.options import RunOptions
 from meander.physical.path_operators import PATH_OPERATORS
-from meander.spark.cell import manifest
 from meander.spark.cell.job import Job
-from meander.spark.cell.manifest import SPARE_ROWS, TIER, CellManifest
+from meander.spark.cell.manifest import TIER, CellManifest
 from meander.spark.cell.step import CellStep
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, Kind, Output, closed
@@ -204,8 +202,7 @@ class ForgetfulCells(Cells):
 def hold_law(recovery: Recovery) -> list[dict[str, Any]]:
     """Run the case, and judge its records."""
     case = recovery.case
-    compaction = {"TIER": recovery.tier, "SPARE_ROWS": recovery.tier if recovery.tier < TIER else SPARE_ROWS}
-    with tempfile.TemporaryDirectory() as folder, patch.multiple(manifest, **compaction):
+    with tempfile.TemporaryDirectory() as folder, compacting(recovery.tier):
         cells = ForgetfulCells(recovery, Path(folder) / "snapshots")
         cells.run()
     expected = expect(case.query, case.streams, case.lateness)
@@ -345,6 +342,12 @@ def draw_table_case(draw: st.DrawFn) -> Case:
             row["z"] = z
         rows["t" if label == "b" and "t" in rows else "s"].append(row)
     return Case(read_query(top + text), rows, paths=once_in(draw, 2), plan=None if once_in(draw, 2) else 0)
+
+
+@st.composite
+def table_cases(draw: st.DrawFn) -> Case:
+    """A query over a table, in either mode."""
+    return replace(draw_table_case(draw), mode=pick(draw, ("intervals", "changes")))
 
 
 @st.composite
