@@ -53,8 +53,8 @@ def drop_replaced(edges: Edges, settled: int, *, from_start: bool) -> Edges:
             disagrees |= differs
             # Where the row is not among these, all that is known of two deletions is whether they are the same.
             signature.append(np.where(known, differs, given + 2))
-        chosen = np.zeros(deletions.size, np.bool_)
-        chosen[np.unique(number_rows(signature, deletions.size), return_index=True)[1]] = True
+        numbers = number_rows(signature, deletions.size)
+        chosen = np.diff(np.maximum.accumulate(numbers), prepend=-1) > 0
         if from_start:
             gone = np.zeros(first.size, np.bool_)
             gone[key[deletions[known & ~disagrees]]] = True
@@ -91,18 +91,20 @@ def sum_up(edges: Edges, settled: int, reached: int, *, from_start: bool) -> Edg
 
 
 def number_rows(columns: Sequence[Array], rows: int) -> Array:
-    """A number for each row, from 0 on without gaps: the same for rows that are equal in all columns."""
+    """A number for each row, from 0 on without gaps in the order in which they come: the same for rows that are equal
+    in all columns."""
     numbers = np.zeros(rows, np.int64)
     for column in columns:
-        codes = np.unique(column, return_inverse=True)[1]
-        numbers = np.unique(numbers * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
+        least = int(column.min(initial=0))
+        codes = numbers * (int(column.max(initial=0)) - least + 1) + (column - least)
+        numbers = pc.dictionary_encode(pa.array(codes)).indices.to_numpy().astype(np.int64)
     return numbers
 
 
 def name_codes(text: Text) -> Array:
     """Equal numbers for equal names of the same kind."""
     codes: Array = pc.dictionary_encode(binary_column(text)).indices.to_numpy().astype(np.int64)
-    return codes << 8 | text.kind
+    return codes << 2 | text.kind
 
 
 def value_codes(column: pa.Array) -> Array:
