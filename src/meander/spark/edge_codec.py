@@ -52,7 +52,7 @@ def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> byte
     if lines and edges.line is not None:
         texts["line"] = edges.line
     for name, text in texts.items():
-        columns[name] = _binary_column(text)
+        columns[name] = binary_column(text)
         if text.kind.any():
             columns[f"{name}.kind"] = pa.array(text.kind, pa.int8())
     columns["ts"] = pa.array(edges.ts, pa.int64())
@@ -138,7 +138,7 @@ def reject_reasons(data: bytes) -> Iterator[tuple[Reject, int]]:
         yield Reject(**batch.slice(first, 1).to_pylist()[0]), counted["counts"]
 
 
-def _binary_column(text: Text) -> pa.Array:
+def binary_column(text: Text) -> pa.Array:
     data, offsets = text.packed()
     return pa.Array.from_buffers(
         pa.large_binary(), text.rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)]

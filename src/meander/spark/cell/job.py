@@ -80,16 +80,33 @@ class Job:
         """When each edge leaves the last window that reads it; derived tuples have an expiry of their own."""
         if edges.exp is not None:
             return edges.exp
-        scans = [
+        scans = self._scans(stream)
+        if any(scan.table for scan in scans):
+            return np.full(edges.rows, FOREVER)
+        return latest_ends(scans, edges)
+
+    def settled(self, stream: str, edges: Edges, reached: int) -> int:
+        """How many of some edges in order of time are before the time reached, and in no window any more that reads
+        the stream beside tables."""
+        before = edges.ts < reached
+        windows = [scan for scan in self._scans(stream) if not scan.table]
+        if windows and edges.exp is None:
+            before &= latest_ends(windows, edges) < reached
+        return int(before.sum())
+
+    def _scans(self, stream: str) -> list[ScanOp]:
+        return [
             operator
             for operator in self.plan.operators
             if isinstance(operator, ScanOp) and operator.source.name == stream
         ]
-        if any(scan.table for scan in scans):
-            return np.full(edges.rows, FOREVER)
-        ends = [edges.ts // scan.slide * scan.slide + scan.window for scan in scans]
-        latest: Array = np.maximum.reduce(ends) if ends else edges.ts
-        return latest
+
+
+def latest_ends(scans: Sequence[ScanOp], edges: Edges) -> Array:
+    """When each edge leaves the last of the windows of some scans."""
+    ends = [edges.ts // scan.slide * scan.slide + scan.window for scan in scans]
+    latest: Array = np.maximum.reduce(ends) if ends else edges.ts
+    return latest
 
 
 def stage_jobs(
