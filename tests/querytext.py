@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 Vertex = str | int
 Value = str | int | float | bool
@@ -200,7 +201,13 @@ class Query:
         return next(len(rule.args) for rule in self.rules if rule.head == self.result)
 
     def rules_of(self, head: str) -> list[Rule]:
-        return [rule for rule in self.rules if rule.head == head]
+        """The rules of a head; a path's name that is used as a predicate stands for all paths of its expression."""
+        rules = [rule for rule in self.rules if rule.head == head]
+        paths = [atom for atom in self.atoms() if atom.name == head][:1]
+        ends = Var("x"), Var("y")
+        return rules or [
+            Rule(head, ends, (replace(path, src=ends[0], trg=ends[1], name=None),)) for path in paths
+        ]
 
     def atoms(self) -> Iterator[Atom]:
         return (atom for rule in self.rules for atom in rule.body)
@@ -461,6 +468,8 @@ class _Reader:
         self.heads = {
             self.tokens[self.opening(at) - 1] for at, token in enumerate(self.tokens) if token == "<-"
         }
+        # The names of paths, too.
+        self.heads |= {after for token, after in pairwise(self.tokens) if token == "as"}
         self.only = streams[0].name if len(streams) == 1 else None
         rules = []
         while self.peek():

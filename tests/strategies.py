@@ -250,6 +250,46 @@ def draw_names(draw: st.DrawFn, rules: Sequence[Rule]) -> list[Rule]:
     return named
 
 
+def draw_uses(draw: st.DrawFn, rules: Sequence[Rule]) -> list[Rule]:
+    """The rules with the names of earlier rules' paths in place of some of their steps. Rules of a single edge
+    keep it, since a path in order of time may be over them."""
+    paths: list[str] = []
+    changed: list[Rule] = []
+    for rule in rules:
+        body = [
+            replace(atom, expr=draw_use(draw, atom.expr, paths))
+            if paths and not atom.values and not atom.order and not is_edge_rule(rule)
+            else atom
+            for atom in rule.body
+        ]
+        changed.append(replace(rule, body=tuple(body)))
+        if rule.head not in [later.head for later in rules[len(changed) :]]:
+            paths += [
+                atom.name for each in changed for atom in each.body if atom.name and each.head == rule.head
+            ]
+    return changed
+
+
+def is_edge_rule(rule: Rule) -> bool:
+    return len(rule.body) == 1 and isinstance(rule.body[0].expr, Step)
+
+
+def draw_use(draw: st.DrawFn, expr: Expr, paths: Sequence[str]) -> Expr:
+    """The expression with the name of a path in place of its first step, or as it is."""
+    match expr:
+        case Step(predicate=None, vertex=False) if once_in(draw, 3):
+            return Step(pick(draw, paths))
+        case Back(part):
+            return Back(draw_use(draw, part, paths))
+        case Rep(part, low, high):
+            return Rep(draw_use(draw, part, paths), low, high)
+        case Seq((first, *rest)):
+            return Seq((draw_use(draw, first, paths), *rest))
+        case Alt((first, *rest)):
+            return Alt((draw_use(draw, first, paths), *rest))
+    return expr
+
+
 def draw_streams(draw: st.DrawFn) -> tuple[Stream, ...]:
     """One stream, or two or three with windows of their own; slides that fit, that do not, and that are too
     large."""
@@ -299,6 +339,8 @@ def draw_query(draw: st.DrawFn, vertices: Sequence[Vertex], *, properties: bool 
         else:
             final.append(draw_rule(draw, result, arity, labels, vertices))
     rules = draw_names(draw, rules + dress(draw, final))
+    if once_in(draw, 3):
+        rules = draw_uses(draw, rules)
     if result == "Answer" and once_in(draw, 3):
         rules.reverse()
     query = Query(streams, tuple(rules))

@@ -2,7 +2,12 @@
 
 The tree gives statements in which a label is as written, `Label(name, qualifier)`. Resolution then decides
 what each one means: `v.label` is a head if there is one of that name (a label of a view), else a label of the
-stream v; a bare name is a head if there is one, else a label of the only stream.
+stream v; a bare name is a head if there is one, else a path if one has this name, else a label of the only stream.
+
+A path whose name is used as a predicate, `a+(x, y) as AP` in one rule and `AP(x, y)` in another, has a rule of its
+own: all paths of its expression, as the paper's SGQParser has it, wherever it is joined with in its own rule.
+
+    AP(x, y) <- a+(x, y) as AP.
 """
 
 from __future__ import annotations
@@ -355,6 +360,13 @@ def _name_anonymous(head: Rule, body: list[Atom]) -> tuple[Atom, ...]:
     return tuple(changed(atom) for atom in body)
 
 
+def definition_of(path: Atom) -> Rule:
+    """The rule of a path whose name is used as a predicate."""
+    assert path.name is not None
+    ends = Variable("x"), Variable("y")
+    return Rule(path.name, ends, (replace(path, src=ends[0], trg=ends[1]),), None, path.span)
+
+
 class _Resolver(TextErrors):
     """Statements to regular query: what each name means."""
 
@@ -367,7 +379,8 @@ class _Resolver(TextErrors):
         self.sources = Sources(text, views, keyword="STREAM", window="WINDOW 24h", slide="SLIDE 1h")
         self.declared: dict[str, None] = {}
         self.heads: set[str] = set()
-        self.paths: set[str] = set()
+        self.paths: dict[str, Atom] = {}
+        self.used_paths: dict[str, None] = {}
 
     def resolve(self, statements: list[Statement]) -> RegularQuery:
         spliced: list[Rule] = []
@@ -383,9 +396,14 @@ class _Resolver(TextErrors):
                 hint="add one, such as: Answer(x, y) <- follows+(x, y).",
             )
         self.heads = {rule.head for rule in (*spliced, *written)}
-        self.paths = {atom.name for rule in written for atom in rule.body if atom.name is not None}
-        rules = (*spliced, *(self.resolve_rule(rule) for rule in written))
+        for atom in (atom for rule in written for atom in rule.body if atom.name is not None):
+            self.paths.setdefault(str(atom.name), atom)
+        resolved = [self.resolve_rule(rule) for rule in written]
         results = self.results([s for s in statements if isinstance(s, Results)], written)
+        definitions: dict[str, Rule] = {}
+        while unread := [name for name in self.used_paths if name not in definitions]:
+            definitions |= {name: self.resolve_rule(definition_of(self.paths[name])) for name in unread}
+        rules = (*spliced, *definitions.values(), *resolved)
         query = RegularQuery(tuple(self.sources.streams.values()), rules, results)
         return infer_types(check_query(query, self.text), self.unit, self.text, self.types)
 
@@ -420,11 +438,8 @@ class _Resolver(TextErrors):
         if label.stream is not None:
             return self.label_of(label.stream, label)
         if label.name in self.paths:
-            raise self.error(
-                f"{label.name} names a path, not a predicate",
-                label.span,
-                f"give the path a rule of its own, {label.name}(x, y) <- …, and leave out the name",
-            )
+            self.used_paths[label.name] = None
+            return replace(label, name=symbol, stream=None)
         if len(self.declared) == 1:
             return self.label_of(next(iter(self.declared)), label)
         if not self.declared:
@@ -461,7 +476,9 @@ class _Resolver(TextErrors):
         names = []
         for symbol in clauses[0].symbols:
             name = str(symbol)
-            if name not in self.heads:
+            if name not in self.heads and name in self.paths:
+                self.used_paths[name] = None
+            elif name not in self.heads:
                 raise self.error(
                     f"unknown result {name}",
                     symbol.span,
