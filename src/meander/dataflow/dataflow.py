@@ -111,7 +111,8 @@ class Dataflow:
         clock = self._store("clock")
         self.clock = Clock(clock, "clock")
         retracts_paths = any(result.retracts_paths for result in self.results)
-        self.cutter = Cutter(clock, paths=paths, retracts_paths=retracts_paths)
+        tables = {node.stream for node in plan.operators if isinstance(node, ScanOp) and node.table}
+        self.cutter = Cutter(clock, paths=paths, retracts_paths=retracts_paths, tables=tables)
         self.reclaimer = VertexReclaimer(clock, self.vertices, self.graph, self.operators, self.results)
         for name in ("rows_in", "rows_out"):
             clock.array(name, len(plan.operators), np.int64)

@@ -94,6 +94,12 @@ class Job:
             before &= latest_ends(windows, edges) < reached
         return int(before.sum())
 
+    @property
+    def tables(self) -> frozenset[str]:
+        """The streams that some operator reads as tables."""
+        scans = [operator for operator in self.plan.operators if isinstance(operator, ScanOp)]
+        return frozenset(scan.source.name for scan in scans if scan.table)
+
     def _scans(self, stream: str) -> list[ScanOp]:
         return [
             operator

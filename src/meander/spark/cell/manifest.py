@@ -18,14 +18,15 @@ The manifest also records where the instant that is still open was split into pa
 holds at the end of a part is emitted, and a later part of the same instant may delete it; its `-` is emitted once
 that instant is over. So the records emitted within the open instant follow from its edges and from where they were
 split. Without a deletion the split has no effect: what held at its end still holds. The manifest therefore has each
-split of the open instant that a deletion follows, as the number of edges of each stream before it, and a rebuild
-processes the instant in the same parts. A query that is added starts between two parts, with what holds then.
+split of the open instant that a deletion, or a row of a table, follows, as the number of edges of each stream before
+it, and a rebuild processes the instant in the same parts. A query that is added starts between two parts, with what
+holds then.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -170,12 +171,13 @@ class CellManifest:
     # -----------------------------------------------------------------------------------------------------
     # The open instant
 
-    def record_part(self, edges: Mapping[str, Edges], time: int) -> None:
-        """Record a part of the input, after which time has advanced to `time`."""
+    def record_part(self, edges: Mapping[str, Edges], time: int, tables: Collection[str] = ()) -> None:
+        """Record a part of the input, after which time has advanced to `time`; rows of `tables` may end answers."""
         if time > self.time:
             self.time, self.open_rows, self.splits, self.added = time, {}, [], []
         last = {stream: part.take(slice(first_at(part, time), None)) for stream, part in edges.items()}
-        if self.open_rows and any((part.op < 0).any() for part in last.values()):
+        may_end = [(part.op < 0) | (stream in tables) for stream, part in last.items()]
+        if self.open_rows and any(ending.any() for ending in may_end):
             self.splits.append(dict(self.open_rows))
         for stream, part in last.items():
             if part.rows:

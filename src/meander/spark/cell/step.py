@@ -170,7 +170,7 @@ class CellStep:
         if job.stage == 0:
             yield from self.sender.send(edges)
         if job.options.mode == "changes" and job.plan.operators and self.frontier is not None:
-            self.manifest.record_part(edges, self.frontier)
+            self.manifest.record_part(edges, self.frontier, job.tables)
         self.stopwatch.lap("ingest")
         results = dataflow.process(edges_of_plan(job, self.cell, edges), self.frontier)
         for result, answers in chain(self.state.backfill, results):
