@@ -59,7 +59,7 @@ def enumerated(
 ) -> dict[int, set[tuple[Any, ...]]]:
     """The answers at each instant from the first arrival to a while after the last."""
     accepted = {
-        stream.name: in_order(streams.get(stream.name, ()), lateness, reader_of(query, stream))[0]
+        stream.name: in_order(streams.get(stream.input, ()), lateness, reader_of(query, stream))[0]
         for stream in query.streams
     }
     times = [time_of(edge) for edges in accepted.values() for edge in edges]
