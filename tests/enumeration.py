@@ -61,7 +61,7 @@ def enumerated(
     accepted = {}
     for stream in query.streams:
         reader = reader_of(query, stream)
-        rows = in_order(streams.get(stream.name, ()), lateness, reader)[0]
+        rows = in_order(streams.get(stream.input, ()), lateness, reader)[0]
         accepted[stream.name] = [without_fields(edge, reader.bad_values(edge)) for edge in rows]
     times = [time_of(edge) for edges in accepted.values() for edge in edges]
     if not times:

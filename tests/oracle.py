@@ -199,7 +199,7 @@ PLAIN = Reader({})
 
 def reader_of(query: Query, stream: Stream) -> Reader:
     """What counts of a stream's rows; on which no result depends, only what the query declares."""
-    is_read = stream.name in query.streams_read()
+    is_read = not query.windows(stream.name).isdisjoint(query.streams_read())
     types = query.types(stream.name) if is_read else {}
     named = {name: types[name] for name in sorted(query.named(stream.name)) if is_read}
     return Reader(named, query.has_vertices(stream.name), stream.table, query.reads(stream.name))
@@ -714,7 +714,7 @@ def expect(query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 
             for row in snapshot.timed_edges(step):
                 timed_when[step][row].append((start, end))
     sorted_streams = {
-        stream.name: in_order(streams.get(stream.name, ()), lateness, reader_of(query, stream))
+        stream.input: in_order(streams.get(stream.input, ()), lateness, reader_of(query, stream))
         for stream in query.streams
     }
     return Expected(
@@ -749,7 +749,7 @@ def edge_history(
     for stream in (each for each in query.streams if each.name in read):
         names = columns(query, stream.name)
         reader = reader_of(query, stream)
-        for each in arrivals(stream, streams.get(stream.name, ()), lateness, reader):
+        for each in arrivals(stream, streams.get(stream.input, ()), lateness, reader):
             step = Step(each.label, stream.name, vertex=each.trg is None)
             if step in asked:
                 trg = each.src if each.trg is None else each.trg

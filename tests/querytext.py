@@ -176,13 +176,20 @@ class Rule:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream, or (`table`) a table, which has no window. `properties` are the declared ones: name and type."""
+    """A stream, or (`table`) a table, which has no window. `properties` are the declared ones: name and type. With a
+    `source` it is another window on that stream."""
 
     name: str
     window: int = 0
     slide: int = 1
     properties: tuple[tuple[str, str], ...] = ()
     table: bool = False
+    source: str = ""
+
+    @property
+    def input(self) -> str:
+        """Whose rows it has: its own, or those of a stream that it reads through another window."""
+        return self.source or self.name
 
 
 @dataclass(frozen=True)
@@ -229,6 +236,11 @@ class Query:
         """The properties of a head's edges, sorted."""
         return tuple(sorted(name for name, _ in self.rules_of(head)[0].values))
 
+    def windows(self, stream: str) -> set[str]:
+        """The streams that have the rows of one of them, or of an input."""
+        source = next((each.input for each in self.streams if each.name == stream), stream)
+        return {each.name for each in self.streams if each.input == source}
+
     def named(self, stream: str) -> frozenset[str]:
         """The properties that the query reads of a stream, whatever the label; the time of an edge is none."""
         return frozenset[str]().union(*self.reads(stream).values())
@@ -236,9 +248,10 @@ class Query:
     def reads(self, stream: str) -> dict[tuple[str, bool], frozenset[str]]:
         """The properties that the query reads by label that it mentions, and whether that is one of vertex tuples."""
         names: dict[tuple[str, bool], frozenset[str]] = {}
+        windows = self.windows(stream)
         for atom in self.atoms():
             for step in steps(atom.expr):
-                if step.stream == stream:
+                if step.stream in windows:
                     read = names_in(step.predicate) | {name for name, _ in atom.values}
                     key = (step.label, step.vertex)
                     names[key] = names.get(key, frozenset()) | (read - {"ts"})
@@ -246,14 +259,15 @@ class Query:
 
     def has_vertices(self, stream: str) -> bool:
         """Whether the query reads vertex tuples of a stream."""
+        windows = self.windows(stream)
         return any(
-            step.vertex and step.stream == stream for atom in self.atoms() for step in steps(atom.expr)
+            step.vertex and step.stream in windows for atom in self.atoms() for step in steps(atom.expr)
         )
 
     def types(self, stream: str) -> dict[str, str]:
         """The types of a stream's properties: those declared, and those that a comparison with a literal decides."""
-        [asked] = [each for each in self.streams if each.name == stream]
-        declared = dict(asked.properties)
+        windows = self.windows(stream)
+        declared = dict(pair for each in self.streams if each.name in windows for pair in each.properties)
         for name in self.named(stream) - declared.keys():
             found = {type_of(literal) for literal in self.literals_beside(stream, name)}
             if found == {"INT", "FLOAT"}:
@@ -265,10 +279,11 @@ class Query:
 
     def literals_beside(self, stream: str, name: str) -> Iterator[Value]:
         """The literals that a property of a stream is compared with."""
+        windows = self.windows(stream)
         for rule in self.rules:
             for atom in rule.body:
                 for step in steps(atom.expr):
-                    if step.stream == stream:
+                    if step.stream in windows:
                         yield from literals_beside(name, step.predicate)
                         for property_, value in atom.values:
                             if property_ == name and not isinstance(value, Var):
@@ -324,6 +339,7 @@ def query_text(query: Query) -> str:
 def stream_text(stream: Stream) -> str:
     declared = ", ".join(f"{name} {kind}" for name, kind in stream.properties)
     text = f"{'TABLE' if stream.table else 'STREAM'} {stream.name}" + (f" ({declared})" if declared else "")
+    text += f" FROM {stream.source}" if stream.source else ""
     if not stream.table:
         text += f" WINDOW {stream.window}" + (f" SLIDE {stream.slide}" if stream.slide != 1 else "")
     return text
@@ -486,9 +502,11 @@ class _Reader:
                 self.taken(",")
         if table:
             return Stream(name, properties=tuple(properties), table=True)
+        source = self.take() if self.taken("FROM") else ""
         self.take("WINDOW")
         window = self.duration()
-        return Stream(name, window, self.duration() if self.taken("SLIDE") else 1, tuple(properties))
+        slide = self.duration() if self.taken("SLIDE") else 1
+        return Stream(name, window, slide, tuple(properties), source=source)
 
     def opening(self, at: int) -> int:
         """Where the last parenthesis before a place opens."""

@@ -291,8 +291,8 @@ def draw_use(draw: st.DrawFn, expr: Expr, paths: Sequence[str]) -> Expr:
 
 
 def draw_streams(draw: st.DrawFn) -> tuple[Stream, ...]:
-    """One stream, or two or three with windows of their own; slides that fit, that do not, and that are too
-    large."""
+    """One stream, or two or three with windows of their own, perhaps on the first; slides that fit, that do not, and
+    that are too large."""
     asked = []
     for name in ("social", "s2", "s3")[: pick(draw, (1, 1, 1, 1, 2, 2, 3))]:
         window = pick(draw, (10, 24, 7, 40, 3, 1, 17))
@@ -303,7 +303,8 @@ def draw_streams(draw: st.DrawFn) -> tuple[Stream, ...]:
                 slide = 1 + draw(_below(window))
             case _:
                 slide = 1 + draw(_below(window + 3))
-        asked.append(Stream(name, window, slide))
+        source = "social" if asked and once_in(draw, 3) else ""
+        asked.append(Stream(name, window, slide, source=source))
     return tuple(asked)
 
 
@@ -571,7 +572,8 @@ def draw_dresser(
     draw: st.DrawFn, streams: tuple[Stream, ...], labels: Sequence[Step], vertices: Sequence[Vertex]
 ) -> Dresser:
     """Streams with properties, perhaps a table beside them, and vertex tuples in some of them."""
-    streams = tuple(replace(stream, properties=draw_properties(draw)) for stream in streams)
+    given = {stream.input: draw_properties(draw) for stream in streams}
+    streams = tuple(replace(stream, properties=given[stream.input]) for stream in streams)
     labels = list(labels)
     vertex_labels = []
     if once_in(draw, 3):
@@ -600,9 +602,10 @@ def draw_declarations(draw: st.DrawFn, query: Query) -> Query:
 
 def is_decided(query: Query, stream: str, name: str, kind: str) -> bool:
     """Whether a property would have this type undeclared, as all it is compared with are literals."""
+    windows = query.windows(stream)
     for atom in query.atoms():
         for step in steps(atom.expr):
-            if step.stream == stream:
+            if step.stream in windows:
                 bound = any(isinstance(value, Var) for named, value in atom.values if named == name)
                 if bound or not all(is_literal_beside(name, part) for part in compared(step.predicate)):
                     return False
@@ -784,8 +787,9 @@ def draw_case(draw: st.DrawFn, *, properties: bool = False) -> Case:
     # Predicates and values that must meet select, so there is more to select from.
     least = pick(draw, (5, 10, 16, 24, 24) if properties else (0, 5, 10, 16, 24)) // len(query.streams)
     streams = {}
-    for stream in query.streams:
-        labels = sorted({step.label for step in named if step.stream == stream.name and not step.vertex})
+    for stream in (each for each in query.streams if not each.source):
+        windows = query.windows(stream.name)
+        labels = sorted({step.label for step in named if step.stream in windows and not step.vertex})
         drawn = draw_edges(
             draw,
             vertices,
@@ -795,7 +799,7 @@ def draw_case(draw: st.DrawFn, *, properties: bool = False) -> Case:
             lateness=lateness if disorder else None,
         )
         if properties:
-            of_vertices = sorted({step.label for step in named if step.stream == stream.name and step.vertex})
+            of_vertices = sorted({step.label for step in named if step.stream in windows and step.vertex})
             types = dict(sorted(query.types(stream.name).items()))
             reads = query.reads(stream.name)
             streams[stream.name] = draw_rows(draw, drawn, stream, of_vertices, types, reads)

@@ -49,8 +49,8 @@ class CompiledQuery:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The declared streams."""
-        return tuple(stream.name for stream in self.regular.streams)
+        """The declared streams, by the names under which their edges are given."""
+        return tuple(dict.fromkeys(stream.input for stream in self.regular.streams))
 
     @cached_property
     def streams_read(self) -> tuple[str, ...]:
@@ -163,8 +163,8 @@ def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema
         atoms = (atom for rule in query.regular.rules for atom in rule.body)
         with_vertices = {label.stream for atom in atoms for label in labels_of(atom.expr) if label.vertex}
         for stream in query.regular.streams:
-            known = schemas.get(stream.name, PLAIN)
-            schemas[stream.name] = StreamSchema(
+            known = schemas.get(stream.input, PLAIN)
+            schemas[stream.input] = StreamSchema(
                 vertices=known.vertices or stream.name in with_vertices,
                 table=known.table or stream.is_table,
                 uses=tuple(dict.fromkeys((*known.uses, *_property_uses(query, stream)))),

@@ -237,6 +237,38 @@ def test_edges_of_any_label_get_to_the_cells_that_read_them(cells) -> None:
     assert sum(map(bool, run.answers)) > 1
 
 
+WINDOWS = """\
+STREAM s WINDOW 30 SLIDE 3
+STREAM recent FROM s WINDOW 7
+Answer(x, y) <- s.a+(x, z) as AP, recent.b(z, y).
+Answer(x, y) <- (AP/recent.a)(x, y), s.b(x, y).
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("cells", [1, 2])
+def test_two_windows_on_one_stream_read_one_input(spark, tmp_path, cells) -> None:
+    """Over two starts, with deletions: what has left the short window is in the long one."""
+    rows = generate(9, 500)
+    (tmp_path / "s").mkdir()
+
+    def start(part) -> Run:
+        write_tsv(tmp_path / "s" / f"{part}.tsv", rows[part * 250 : part * 250 + 250])
+        session = Session(spark)
+        session.stream("s", str(tmp_path / "s"))
+        session.query(WINDOWS, "q")
+        sinks = {"q": str(tmp_path / "out.jsonl")}
+        return session.start(str(tmp_path / "checkpoint"), sinks, cells=cells, idle=1e9)
+
+    run = start(0)
+    run.process_available()
+    run.stop()
+    start(1).finish()
+    records = read_records(tmp_path / "out.jsonl")
+    judge(records, expect(read_query(WINDOWS), {"s": rows}, 0), mode="intervals", paths=False)
+    assert len(records) > 20
+
+
 VALUES = """\
 STREAM s (amount FLOAT) WINDOW 30 SLIDE 3
 TABLE ref (risk INT)

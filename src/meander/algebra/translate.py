@@ -178,7 +178,7 @@ class _Translation:
         # Edges that differ in their label alone are different edges: one may be deleted while the other stays.
         labels = [Property(LABEL, ValueType.STRING)] if label.is_any else []
         return WScan(
-            stream.name,
+            stream.input,
             () if label.is_any else (label.name,),
             stream.window,
             stream.slide,

@@ -151,13 +151,13 @@ def constant_comparison(query: RegularQuery, unit: str) -> Iterator[QueryWarning
 
 def undecided_type(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """Properties whose types only the input decides: a text format does not, and such a run is refused."""
-    for stream in query.streams:
+    for stream in {stream.input: stream for stream in query.streams}.values():
         for name, kind in stream.properties:
             if kind is None:
                 written = name_text(name)
                 yield QueryWarning(
-                    f"the type of {written} is not known until the input of {stream.name} is: Parquet and DataFrames "
-                    f"bring it; for other input, declare it: {name_text(stream.name)} ({written} FLOAT)",
+                    f"the type of {written} is not known until the input of {stream.input} is: Parquet and "
+                    f"DataFrames bring it; for other input, declare it: {name_text(stream.input)} ({written} FLOAT)",
                     stream.span,
                 )
 

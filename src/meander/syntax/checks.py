@@ -33,6 +33,7 @@ from meander.syntax.query import (
     labels_of,
     single_edge,
 )
+from meander.syntax.sources import another_window_hint
 from meander.syntax.values import TIME_PROPERTY, refs
 
 
@@ -61,7 +62,7 @@ def _check_streams(query: RegularQuery, text: str) -> None:
                 f"the stream {stream.name} is declared twice",
                 text=text,
                 span=stream.span,
-                hint="a stream has one window in a query",
+                hint=another_window_hint(stream.name),
             )
         seen.add(stream.name)
         for what, size in (("window", stream.window), ("slide", stream.slide)):

@@ -39,7 +39,7 @@ from meander.syntax.query import (
     implied_result,
     map_labels,
 )
-from meander.syntax.sources import SourceClause, Sources
+from meander.syntax.sources import SourceClause, Sources, another_window_hint
 from meander.syntax.types import KnownTypes, infer_types
 from meander.syntax.values import (
     TIME_PROPERTY,
@@ -72,7 +72,7 @@ DATALOG = Language(
     form="STREAM s WINDOW 24h  Answer(x, y) <- likes(x, z), follows+(z, y) as P.",
     grammars=("lexical.lark", "predicates.lark", "datalog.lark"),
     starts=("start", "condition"),
-    keywords=("STREAM", "TABLE", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
+    keywords=("STREAM", "TABLE", "FROM", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
     hints=(
         ("_ARROW", "COLON", "a rule is written head <- body"),
         ("VBAR", "LSQB", "only a label has a predicate: write (a[w > 5]/b[w > 5])(x, y), each with its own"),
@@ -154,11 +154,16 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
         keyword: Token,
         name: Name,
         properties: Declared | None,
+        origin: Name | None,
         window: int | None,
         slide: int | None,
     ) -> SourceClause:
         self.check_dotless("stream", name)
-        return SourceClause(name, window, slide, span_of(meta), properties)
+        return SourceClause(name, window, slide, span_of(meta), properties, source=origin)
+
+    @v_args(inline=True)
+    def origin(self, keyword: Token, name: Name) -> Name:
+        return name
 
     @v_args(meta=True, inline=True)
     def table(
@@ -387,6 +392,7 @@ class _Resolver(TextErrors):
         for statement in statements:
             if isinstance(statement, SourceClause):
                 spliced += self.declare(statement)
+        self.sources.check_inputs()
         written = [statement for statement in statements if isinstance(statement, Rule)]
         if not written:
             raise QueryError(
@@ -410,9 +416,7 @@ class _Resolver(TextErrors):
     def declare(self, clause: SourceClause) -> tuple[Rule, ...]:
         name = clause.name.value
         if name in self.declared:
-            raise self.error(
-                f"{name} is declared twice", clause.name.span, "a stream has one window in a query"
-            )
+            raise self.error(f"{name} is declared twice", clause.name.span, another_window_hint(name))
         self.declared[name] = None
         return self.sources.declare(clause)
 

@@ -116,12 +116,21 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """`MATCH mandatory OPTIONAL alternative … ON source`."""
+class Located:
+    """Patterns, and the stream that they are on."""
 
-    mandatory: tuple[GraphPattern, ...]
-    alternatives: tuple[tuple[GraphPattern, ...], ...]
+    patterns: tuple[GraphPattern, ...]
     source: SourceClause
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """`MATCH mandatory OPTIONAL alternative … ON source, mandatory ON source`."""
+
+    mandatory: tuple[Located, ...]
+    alternatives: tuple[Located, ...]
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,15 @@ class GcoreQuery:
     where: Condition | None
     span: Span
     view: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Patterns whose ON has not been read yet."""
+
+    patterns: tuple[GraphPattern, ...]
+    optional: bool
+    span: Span
 
 
 def parse_tree(text: str, unit: str) -> list[GcoreQuery]:
@@ -187,17 +205,34 @@ class _GcoreBuilder(ConditionBuilder[list[GcoreQuery]]):
             )
         return elements
 
-    def match(self, parts: list[object]) -> Match:
-        source = parts[-1]
-        assert isinstance(source, SourceClause)
-        mandatory = parts[1] if isinstance(parts[1], tuple) else ()
-        return Match(mandatory, tuple(tuple(part) for part in parts[2:-1] if isinstance(part, list)), source)
+    @v_args(meta=True)
+    def match(self, meta: Meta, parts: list[object]) -> Match:
+        located: dict[bool, list[Located]] = {False: [], True: []}
+        waiting: list[_Group] = []
+        for part in parts:
+            if isinstance(part, _Group):
+                waiting.append(part)
+            elif isinstance(part, SourceClause):
+                for group in waiting:
+                    located[group.optional].append(Located(group.patterns, part, group.span))
+                waiting = []
+        if len(located[True]) == 1:
+            raise self.error(
+                "an OPTIONAL by itself is no alternative: every match would need it",
+                located[True][0].span,
+                "OPTIONAL blocks are alternatives, of which a match needs one: leave out the word OPTIONAL, or "
+                "leave out the block. What SQL calls a left outer join has matches with empty variables, and an "
+                "edge has two ends",
+            )
+        return Match(tuple(located[False]), tuple(located[True]), span_of(meta))
 
-    def mandatory(self, patterns: list[GraphPattern]) -> tuple[GraphPattern, ...]:
-        return tuple(patterns)
+    @v_args(meta=True)
+    def mandatory(self, meta: Meta, patterns: list[GraphPattern]) -> _Group:
+        return _Group(tuple(patterns), False, span_of(meta))
 
-    def alternative(self, parts: list[GraphPattern]) -> list[GraphPattern]:
-        return parts[1:]
+    @v_args(meta=True)
+    def alternative(self, meta: Meta, parts: list[GraphPattern]) -> _Group:
+        return _Group(tuple(parts[1:]), True, span_of(meta))
 
     @v_args(meta=True, inline=True)
     def source(

@@ -98,6 +98,7 @@ def _stream_text(stream: Stream, duration: Callable[[int], str]) -> str:
     )
     text = f"{'TABLE' if stream.is_table else 'STREAM'} {name_text(stream.name)}"
     text += f" ({properties})" if properties else ""
+    text += "" if stream.source is None else f" FROM {name_text(stream.source)}"
     if not stream.is_table:
         text += f" WINDOW {duration(stream.window)}"
         text += f" SLIDE {duration(stream.slide)}" if stream.slide != 1 else ""

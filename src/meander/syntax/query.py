@@ -158,10 +158,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit, or `TABLE name`, whose window is the
-    longest.
+    """`STREAM name [FROM source] WINDOW window SLIDE slide`, both in the stream's time unit, or `TABLE name`, whose
+    window is the longest.
 
-    `properties` are those that the query names, sorted by name.
+    Several streams of a query may be the same input through other windows: `input` is its name. `properties` are
+    those that the query names of the input, sorted by name.
     """
 
     name: str
@@ -170,6 +171,12 @@ class Stream:
     span: Span | None = field(default=None, compare=False, repr=False)
     properties: tuple[Property, ...] = ()
     is_table: bool = False
+    source: str | None = None
+
+    @property
+    def input(self) -> str:
+        """The name under which a run is given the edges."""
+        return self.name if self.source is None else self.source
 
 
 @dataclass(frozen=True, slots=True)

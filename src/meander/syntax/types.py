@@ -83,10 +83,6 @@ def converts(found: ValueType, wanted: ValueType) -> bool:
     return found is wanted or (found is ValueType.INT and wanted in (ValueType.FLOAT, ValueType.TIME))
 
 
-def source_key(label: Label) -> str:
-    return f"s.{label.stream}" if label.stream is not None else f"h.{label.name}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Site:
     """A predicate of the query, and whose properties or variables it names."""
@@ -123,19 +119,27 @@ class _Inference:
         self.heads: list[Link] = []  # the latter
         self.sites: list[_Site] = []
         self.named: dict[Key, None] = {}
+        self.inputs = {stream.name: stream.input for stream in query.streams}
         self._collect(known)
         self._solve()
+
+    def _owner(self, label: Label) -> str:
+        """What has the properties of a label: a head, or the input of a stream."""
+        if label.stream is None:
+            return f"h.{label.name}"
+        return f"s.{self.inputs.get(label.stream, label.stream)}"
 
     # -- what the query says
 
     def _collect(self, known: KnownTypes) -> None:
         for stream in self.query.streams:
-            for name, kind in known.get(stream.name, {}).items():
-                self.types[f"s.{stream.name}", name] = kind
+            for name, kind in known.get(stream.input, {}).items():
+                self.types[f"s.{stream.input}", name] = kind
+        for stream in self.query.streams:
             for name, declared in stream.properties:
                 if declared is not None:
-                    self.types[f"s.{stream.name}", name] = declared
-            self.types[f"s.{stream.name}", TIME_PROPERTY] = ValueType.TIME
+                    self.types[f"s.{stream.input}", name] = declared
+            self.types[f"s.{stream.input}", TIME_PROPERTY] = ValueType.TIME
         for number, rule in enumerate(self.query.rules):
             owner = str(number)
             for atom in rule.body:
@@ -145,12 +149,12 @@ class _Inference:
                 for label in labels_of(atom.expr):
                     if label.predicate is not None:
                         located = rule.span is not None
-                        self.sites.append(_Site(source_key(label), label.predicate, located))
+                        self.sites.append(_Site(self._owner(label), label.predicate, located))
                         for ref in refs(label.predicate):
-                            self.named[source_key(label), str(ref.name)] = None
+                            self.named[self._owner(label), str(ref.name)] = None
                 if atom.values and isinstance(atom.expr, Label):
                     for name, variable in atom.values:
-                        key = (source_key(atom.expr), name)
+                        key = (self._owner(atom.expr), name)
                         self.named[key] = None
                         self.links.append((key, (owner, variable.name), variable.span))
             if rule.predicate is not None:
@@ -263,7 +267,7 @@ class _Inference:
                 properties=tuple(
                     Property(name, self.types.get((owner, name)))
                     for owner, name in sorted(self.named)
-                    if owner == f"s.{stream.name}" and name != TIME_PROPERTY
+                    if owner == f"s.{stream.input}" and name != TIME_PROPERTY
                 ),
             )
             for stream in self.query.streams
@@ -277,7 +281,7 @@ class _Inference:
         def typed_label(label: Label) -> PathExpr:
             if label.predicate is None:
                 return label
-            return replace(label, predicate=self._checked(source_key(label), label.predicate, located))
+            return replace(label, predicate=self._checked(self._owner(label), label.predicate, located))
 
         body: list[Atom] = [replace(atom, expr=map_labels(atom.expr, typed_label)) for atom in rule.body]
         predicate = None if rule.predicate is None else self._checked(str(number), rule.predicate, located)
