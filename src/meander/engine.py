@@ -153,7 +153,8 @@ def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS
 
 
 def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema]:
-    """By declared stream, whether it is a table and has vertex tuples, though perhaps no result depends on it.
+    """By declared stream, whether it is a table or has tuples, and vertex tuples, though perhaps no result depends on
+    it.
 
     It has no properties: those that no result depends on are not read.
     """
@@ -166,6 +167,7 @@ def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema
             schemas[stream.name] = StreamSchema(
                 vertices=known.vertices or stream.name in with_vertices,
                 table=known.table or stream.is_table,
+                tuples=known.tuples or stream.is_tuples,
             )
     return schemas
 

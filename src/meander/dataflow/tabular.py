@@ -41,6 +41,7 @@ from meander.dataflow.property_columns import (
     times_of_text,
     times_of_timestamps,
 )
+from meander.dataflow.records import NoEdge, edge_columns, edge_schema, given_value, single_vertex
 from meander.errors import InputError
 from meander.kernels.jit import Array
 from meander.kernels.parsing import (
@@ -51,6 +52,7 @@ from meander.kernels.parsing import (
     FINE,
     MISSING,
     NEGATIVE,
+    NO_EDGE,
     OUT_OF_RANGE,
     judge_names,
 )
@@ -105,6 +107,8 @@ def from_arrow(
     """
     layout = layout or StreamLayout(stream, time_unit)
     check_schema(batch.schema, layout, where)
+    records = batch
+    batch, no_edge = edge_columns(records, layout)
     known = set(batch.schema.names)
     columns = {
         name: _decoded(batch.column(column))
@@ -113,6 +117,8 @@ def from_arrow(
     }
     rows = batch.num_rows
     verdict = np.zeros(rows, np.int16)
+    if no_edge is not None:
+        _mark(verdict, no_edge, NO_EDGE)
     for name in (*layout.required, "op"):
         if name in columns and columns[name].null_count:
             _mark(verdict, columns[name].is_null().to_numpy(zero_copy_only=False), MISSING)
@@ -149,11 +155,16 @@ def from_arrow(
     edges = Edges(src, label, trg, ts, op, None, None, origin, properties if layout.types else None, vertex)
     if not verdict.any():
         return edges, []
+    if layout.schema.tuples:
+        read = [name for name in layout.columns_wanted if name in records.schema.names]
+        shown_columns = {name: records.column(name) for name in read}
+    else:
+        shown_columns = {layout.column(name): column for name, column in columns.items()}
     rejects = [
         Reject(
             layout.stream,
             reject_reason(layout, int(verdict[row])),
-            _row_text(columns, layout, int(row)),
+            _row_text(shown_columns, int(row)),
             path,
             0 if origin is None else int(origin.line[row]),
         )
@@ -164,6 +175,7 @@ def from_arrow(
 
 def check_schema(schema: pa.Schema, layout: StreamLayout, where: str) -> None:
     """Raise an error that names the column that is missing or has a type that cannot be used."""
+    schema = edge_schema(schema, layout)
     names = list(schema.names)
     layout.check_columns(names, where, "the columns of edges are src, label, trg, ts and perhaps op")
     for name, column in layout.columns_read.items():
@@ -271,7 +283,7 @@ def _time_column(column: pa.Array, layout: StreamLayout, verdict: Array) -> Arra
     return ts
 
 
-def _row_text(columns: Mapping[str, pa.Array], layout: StreamLayout, row: int) -> str:
+def _row_text(columns: Mapping[str, pa.Array], row: int) -> str:
     """The row as JSON, under the names of its columns."""
 
     def plain(scalar: pa.Scalar) -> Any:
@@ -281,7 +293,7 @@ def _row_text(columns: Mapping[str, pa.Array], layout: StreamLayout, row: int) -
             return shown(scalar.as_buffer().to_pybytes())
 
     return json.dumps(
-        {layout.column(name): plain(column[row]) for name, column in columns.items()},
+        {name: plain(column[row]) for name, column in columns.items()},
         ensure_ascii=False,
         default=str,
     )
@@ -338,9 +350,9 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
     verdict = np.zeros(edges.rows, np.int16)
     properties = {}
     for position, (name, kind) in enumerate(layout.types.items()):
-        column = layout.column(name)
         values = [
-            None if type(row) is tuple or not isinstance(row, Mapping) else row.get(column) for row in given
+            None if type(row) is tuple or not isinstance(row, Mapping) else given_value(row, layout, name)
+            for row in given
         ]
         properties[name], bad = from_python(values, kind, layout.time_unit)
         if bad is not None:
@@ -359,7 +371,7 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
 def _complete(row: Any, layout: StreamLayout) -> tuple[Any, bool]:
     """The row as a tuple (src, label, trg, ts[, op]), and whether it is a vertex."""
     if isinstance(row, Mapping):
-        return complete_row(edge_fields(row, layout, _plain), layout)
+        return row_of_record(row, layout, _plain)
     if isinstance(row, tuple | list):
         if layout.label is not None:
             row = (*row[:1], layout.label, *row[1:])
@@ -370,6 +382,16 @@ def _complete(row: Any, layout: StreamLayout) -> tuple[Any, bool]:
 
 def _plain(value: Any) -> Any:
     return None if is_nan(value) else value
+
+
+def row_of_record(
+    row: Mapping[str, Any], layout: StreamLayout, plain: Callable[[Any], Any]
+) -> tuple[Any, bool]:
+    """The mapping as a row that `judge_row` knows, and whether it is a vertex; `plain` converts its values."""
+    record = single_vertex(row, layout)
+    if isinstance(record, NoEdge):
+        return record, False
+    return complete_row(edge_fields(record, layout, plain), layout)
 
 
 def edge_fields(row: Mapping[str, Any], layout: StreamLayout, plain: Callable[[Any], Any]) -> list[Any]:
@@ -414,7 +436,7 @@ def edges_of(rows: Sequence[Sequence[Any]]) -> Edges:
 def judge_row(row: Any) -> str | None:
     """Why the row (src, label, trg, ts[, op]) cannot be used, or None."""
     if not isinstance(row, (tuple, list)) or len(row) > 5:
-        return Reason.UNPARSABLE
+        return Reason.NO_EDGE if isinstance(row, NoEdge) else Reason.UNPARSABLE
     if len(row) < 4 or any(value is None or (isinstance(value, str) and not value) for value in row[:4]):
         return Reason.MISSING
     src, label, trg, ts = row[:4]

@@ -17,7 +17,7 @@ from lark.tree import Meta
 
 from meander.errors import QueryError, Span
 from meander.syntax.checks import check_query
-from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part
+from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part, Tuples
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
 from meander.syntax.parsing import Language, TextErrors, read, span_of
 from meander.syntax.printing import short_list
@@ -63,7 +63,7 @@ DATALOG = Language(
     form="STREAM s WINDOW 24h  Answer(x, y) <- likes(x, z), follows+(z, y) as P.",
     grammars=("lexical.lark", "predicates.lark", "datalog.lark"),
     starts=("start", "condition"),
-    keywords=("STREAM", "TABLE", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
+    keywords=("STREAM", "TABLE", "TUPLES", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
     hints=(
         ("_ARROW", "COLON", "a rule is written head <- body"),
         ("COMPARISON", "DOT", "a value has no parts: a property is bound in its atom, as amount: m is"),
@@ -145,11 +145,12 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
         keyword: Token,
         name: Name,
         properties: Declared | None,
+        tuples: Tuples | None,
         window: int | None,
         slide: int | None,
     ) -> SourceClause:
         self.check_dotless("stream", name)
-        return SourceClause(name, window, slide, span_of(meta), properties)
+        return self.stream_clause(name, properties, tuples, (window, slide), span_of(meta))
 
     @v_args(meta=True, inline=True)
     def table(

@@ -158,8 +158,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit, or `TABLE name`, whose window is the
-    longest.
+    """`STREAM name WINDOW window SLIDE slide`, both in the stream's time unit; or `TABLE name`, or `STREAM name
+    TUPLES`, whose window is the longest.
 
     `properties` are those that the query names, sorted by name.
     """
@@ -170,6 +170,12 @@ class Stream:
     span: Span | None = field(default=None, compare=False, repr=False)
     properties: tuple[Property, ...] = ()
     is_table: bool = False
+    is_tuples: bool = False
+
+    @property
+    def has_window(self) -> bool:
+        """Whether its edges expire when they leave a window, and not by what the rows say."""
+        return not self.is_table and not self.is_tuples
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class FileSource(Source):
         for path in files:
             if path.is_file():  # what is read from a pipe is gone
                 file_format(path).check(path, layout)
-        if layout.types and not follow:
+        if layout.named_properties and not follow:
             self._check_properties(files, layout)
 
     def _check_properties(self, files: list[Path], layout: StreamLayout) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.property_columns import value_type
+from meander.dataflow.records import edge_schema, nested_types
 from meander.dataflow.sources.registry import check_local_source, open_url
 from meander.dataflow.sources.source import ReadOptions, Source
 from meander.dataflow.tabular import Chunk, check_schema, from_arrow, from_tuples
@@ -45,12 +46,10 @@ class TableSource(Source):
 
     def check(self, layout: StreamLayout, *, follow: bool = False) -> None:
         check_schema(self.schema, layout, TABLE)
-        layout.check_properties(self.schema.names, TABLE)
+        layout.check_properties(edge_schema(self.schema, layout).names, TABLE)
 
     def column_types(self) -> Mapping[str, ValueType | None]:
-        return {
-            name: value_type(kind) for name, kind in zip(self.schema.names, self.schema.types, strict=True)
-        }
+        return {name: value_type(kind) for name, kind in nested_types(self.schema).items()}
 
     def is_live(self) -> bool:
         return self.live

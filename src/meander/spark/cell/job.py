@@ -76,18 +76,31 @@ class Job:
     def snapshot_path(self, cell: int, name: str) -> Path:
         return Path(self.snapshots) / f"cell-{self.number(cell)}" / f"{name}.snapshot"
 
-    def expiries(self, stream: str, edges: Edges) -> Array:
-        """When each edge leaves the last window that reads it; derived tuples have an expiry of their own."""
-        if edges.exp is not None:
-            return edges.exp
-        scans = [
+    def scans(self, stream: str) -> list[ScanOp]:
+        """The scans of a stream."""
+        return [
             operator
             for operator in self.plan.operators
             if isinstance(operator, ScanOp) and operator.source.name == stream
         ]
+
+    def brings_expiries(self, stream: str, edges: Edges) -> bool:
+        """Whether edges have an expiry of their own, as derived tuples do, and those of a stream of tuples."""
+        return edges.exp is not None or any(scan.tuples for scan in self.scans(stream))
+
+    def expiries(self, stream: str, edges: Edges) -> Array:
+        """When each edge leaves the last window that reads it; tuples bring their expiry."""
+        if edges.exp is not None:
+            return edges.exp
+        from meander.dataflow.records import expiries
+
+        scans = self.scans(stream)
         if any(scan.table for scan in scans):
             return np.full(edges.rows, FOREVER)
-        ends = [edges.ts // scan.slide * scan.slide + scan.window for scan in scans]
+        ends = [
+            expiries(edges) if scan.tuples else edges.ts // scan.slide * scan.slide + scan.window
+            for scan in scans
+        ]
         latest: Array = np.maximum.reduce(ends) if ends else edges.ts
         return latest
 

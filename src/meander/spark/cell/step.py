@@ -232,7 +232,7 @@ class CellStep:
             edges = concat_edges([self._unexpired(stream, part, reached) for part in parts])
             if edges.rows:
                 expiry = int(self.job.expiries(stream, edges).max())
-                if edges.exp is not None and edges.op.min() < 0:
+                if self.job.brings_expiries(stream, edges) and edges.op.min() < 0:
                     # A retraction stays as long as the earlier tuples that it shortens.
                     expiry = max(
                         [expiry, *(block.expiry for block in manifest.blocks if block.stream == stream)]
@@ -248,7 +248,7 @@ class CellStep:
 
     def _unexpired(self, stream: str, edges: Edges, reached: int) -> Edges:
         """The edges that may still be valid, of some in order of time."""
-        if edges.exp is not None:
+        if self.job.brings_expiries(stream, edges):
             return edges
         # Expired edges are at the front.
         return edges.take(slice(int(np.searchsorted(self.job.expiries(stream, edges), reached)), None))
