@@ -223,6 +223,19 @@ def check_mappings(
                 )
 
 
+def ignores_expiry(layout: StreamLayout, names: Iterable[str]) -> bool:
+    """Whether rows with these columns have an expiry that is not read."""
+    return not layout.schema.tuples and EXPIRY.name in ignored_columns(layout, names)
+
+
+def expiry_warning(stream: str) -> tuple[str, str]:
+    """What to say of an expiry that is not read, and a hint."""
+    return (
+        f"the exp of the stream {stream} is ignored: its edges are valid by the window that the query gives it",
+        f"STREAM {stream} TUPLES, in G-CORE ON {stream} TUPLES, reads the answers of another run as they are",
+    )
+
+
 def ignored_columns(layout: StreamLayout, names: Iterable[str]) -> Iterator[str]:
     """The columns that nothing reads."""
     read = {*layout.columns_read.values(), *(RECORD_FIELDS if layout.schema.tuples else ())}

@@ -42,6 +42,11 @@ class FileSource(Source):
                 types = {**file_format(path).column_types(path), **types}
         return types
 
+    def column_names(self, layout: StreamLayout) -> list[str]:
+        files = (path for path in input_files(self.url) if path.is_file())
+        first = next(files, None)
+        return [] if first is None else file_format(first).column_names(first, layout)
+
     def chunks(self, options: ReadOptions) -> Iterator[Chunk]:
         meter = options.meter
         for path in input_files(self.url):
