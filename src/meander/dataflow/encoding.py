@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from meander.dataflow.batch import Batch
-from meander.dataflow.edges import Edges, Text, take_rows
+from meander.dataflow.edges import Edges, Text
 from meander.dataflow.labels import LabelIndex
 from meander.dataflow.predicates import EdgeColumns, property_of, reads_ends_only, satisfying
-from meander.dataflow.records import expiries, has_others
+from meander.dataflow.records import expiries, without_named
 from meander.dataflow.state import Array
 from meander.dataflow.value_names import float_of, missing_rows, numbers_of
 from meander.dataflow.vertices import Vertices
@@ -211,12 +211,9 @@ class StreamEncoder:
             named = property_of(edges, value.name, _all_or(edges, rows))
             if named is not None:
                 begin = selection.label_words + WORDS * position
-                self._write_words(named, value.type, words[:, begin : begin + WORDS])
                 if value == ALL_PROPERTIES:
-                    deleting = np.flatnonzero(batch.op < 0)
-                    names = [other.name for other in selection.named if other != ALL_PROPERTIES]
-                    others = has_others(take_rows(named, deleting), names)
-                    words[deleting[~others], begin + GIVEN] = 0
+                    named = without_named(named, [other.name for other in selection.named])
+                self._write_words(named, value.type, words[:, begin : begin + WORDS])
         return batch._replace(key=key, source=source)
 
     def _write_words(self, column: pa.Array, kind: ValueType | None, out: Array) -> None:

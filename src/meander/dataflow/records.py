@@ -5,13 +5,14 @@ in a list, `answer`, in place of `src`, `trg` and `label`; a list of one is a ve
 expiry is read like a property, so that it goes wherever the properties of edges go.
 
 Tuples that differ in a property which the query does not name are different tuples, and a record that ends one of
-them does not end the other. So the properties of a record are also read as one text, `ALL_PROPERTIES`: a character
-for their number, then each that is not null as in JSON. Texts are compared with those of the same stream alone.
+them does not end the other. So the properties of a record are also read as one text, `ALL_PROPERTIES`: each that is
+not null as in JSON, after a comma. A scan compares what is left of it without the properties that it names.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,8 +26,6 @@ from meander.dataflow.layout import ANSWER, ANSWER_LABEL, EXPIRY, PROPERTIES, St
 from meander.dataflow.property_columns import is_nan, is_string
 from meander.dataflow.value_names import value_array
 from meander.kernels.jit import Array
-from meander.kernels.parsing import ZERO
-from meander.kernels.parsing_json import MOST_COUNTED
 from meander.syntax.values import ALL_PROPERTIES
 
 
@@ -107,33 +106,28 @@ def properties_column(fields: pa.Array) -> pa.Array:
     """For each row of a struct its properties as one text."""
     import pyarrow.compute as pc
 
+    nothing = pa.scalar("", STRINGS)
     members = []
     for field in fields.type:
-        name = pa.scalar(json.dumps(field.name, ensure_ascii=False) + ":", STRINGS)
+        name = pa.scalar(f",{json.dumps(field.name, ensure_ascii=False)}:", STRINGS)
         text = _json_column(pc.struct_field(fields, field.name))
-        members.append(pc.binary_join_element_wise(name, text, pa.scalar("", STRINGS)))
+        members.append(pc.binary_join_element_wise(name, text, nothing))
     if not members:
         return pa.nulls(len(fields), STRINGS)
-    count = np.sum([member.is_valid().to_numpy(zero_copy_only=False) for member in members], axis=0)
-    counts = pa.array([None, *(chr(ZERO + number) for number in range(1, MOST_COUNTED + 1))], STRINGS)
-    joined = pc.binary_join_element_wise(*members, pa.scalar(",", STRINGS), null_handling="skip")
-    counted = counts.take(pa.array(np.minimum(count, MOST_COUNTED)))
-    return pc.binary_join_element_wise(counted, joined, pa.scalar("", STRINGS))
+    joined = pc.binary_join_element_wise(*members, nothing, null_handling="skip")
+    return pc.if_else(pc.equal(joined, ""), None, joined)
 
 
-def has_others(texts: pa.Array, names: Iterable[str]) -> Array:
-    """Which texts of all properties have one that is not named."""
+def without_named(texts: pa.Array, names: Iterable[str]) -> pa.Array:
+    """Texts of all properties without those that are named; null where nothing is left."""
     import pyarrow.compute as pc
 
-    text = texts.cast(STRINGS).fill_null("0")
-    first = pc.binary_slice(text.cast(pa.large_binary()), 0, 1)
-    count = np.frombuffer(first.buffers()[2] or b"", np.uint8)[: len(text)].astype(np.int64) - ZERO
-    for name in names:
-        # A quotation mark within a value has a backslash before it, so this is a name.
-        known = pc.match_substring(text, json.dumps(name, ensure_ascii=False) + ":")
-        count -= known.to_numpy(zero_copy_only=False)
-    others: Array = count > 0
-    return others
+    # A quotation mark within a value has a backslash before it, so what looks like a name is one.
+    named = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in names)
+    rest = pc.replace_substring_regex(
+        texts.cast(STRINGS), rf',(?:{named}):(?:"(?:[^"\\]|\\.)*"|[^,"\[{{]*)', ""
+    )
+    return pc.if_else(pc.equal(rest, ""), None, rest)
 
 
 def _json_column(column: pa.Array) -> pa.Array:
@@ -209,11 +203,11 @@ def given_value(row: Mapping[str, Any], layout: StreamLayout, name: str) -> Any:
 def properties_text(properties: Mapping[str, Any]) -> str | None:
     """The properties of a record as one text."""
     members = [
-        f"{json.dumps(name, ensure_ascii=False)}:{_json(value)}"
+        f",{json.dumps(name, ensure_ascii=False)}:{_json(value)}"
         for name, value in properties.items()
         if value is not None and not is_nan(value)
     ]
-    return chr(ZERO + min(len(members), MOST_COUNTED)) + ",".join(members) if members else None
+    return "".join(members) or None
 
 
 def _json(value: Any) -> str:

@@ -49,9 +49,6 @@ OPEN_LIST, CLOSE_LIST = 91, 93
 DEEPEST = 60
 """The deepest nesting of lists and objects that are skipped."""
 
-MOST_COUNTED = 78
-"""The largest number of properties for which a text of them all has a character, which is ASCII."""
-
 LOWER_T = 116
 
 TRUE, FALSE, NULL = (np.frombuffer(word, np.uint8) for word in (b"true", b"false", b"null"))
@@ -254,7 +251,9 @@ def end_of_nested(data: Array, at: int, stop: int) -> int:
 
 @inner_kernel
 def append_member(data: Array, name: tuple[int, int], value: tuple[int, int], tail: int) -> int:
-    """Write the spans of a name and a value at the tail, with a colon between; returns its new end."""
+    """Write a comma and the spans of a name and a value at the tail, with a colon between; returns its new end."""
+    data[tail] = COMMA
+    tail += 1
     for at in range(name[0], name[1]):
         data[tail] = data[at]
         tail += 1
@@ -263,19 +262,6 @@ def append_member(data: Array, name: tuple[int, int], value: tuple[int, int], ta
     for at in range(value[0], value[1]):
         data[tail] = data[at]
         tail += 1
-    return tail
-
-
-@inner_kernel
-def end_text(data: Array, count: int, tail: int, rows: Rows, cell: tuple[int, int]) -> int:
-    """Complete the text of all properties, whose first byte is free for their number; returns the end of the tail."""
-    start = rows.start[cell]
-    if count == 0:
-        rows.start[cell] = ABSENT
-        return start
-    data[start] = ZERO + min(count, MOST_COUNTED)
-    rows.end[cell] = tail
-    rows.kind[cell] = JSON_STRING
     return tail
 
 
@@ -288,7 +274,6 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
     seen = 0
     given = 0
     inside = False  # the object of the properties
-    count = 0
     text = shape.nested.text_row
     if text != ABSENT:
         rows.start[text, row] = ABSENT
@@ -391,7 +376,7 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
                 inside = True
                 if text != ABSENT:
                     rows.start[text, row] = tail
-                    tail += 1
+                    rows.kind[text, row] = JSON_STRING
                 continue
             at = begin + 1
         elif (data[at] == OPEN or data[at] == OPEN_LIST) and field < 0 and value_row == ABSENT:
@@ -409,10 +394,6 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
             rows.end[value_row, row] = end
             rows.kind[value_row, row] = kind
         if inside and text != ABSENT and begin >= 0:
-            if count:
-                data[tail] = COMMA
-                tail += 1
-            count += 1
             tail = append_member(data, (name, close + 1), (value, at), tail)
         at = skip_space(data, at, stop)
         if at >= stop:
@@ -420,7 +401,9 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
         if inside and data[at] == CLOSE:
             inside = False
             if text != ABSENT:
-                tail = end_text(data, count, tail, rows, (text, row))
+                rows.end[text, row] = tail
+                if rows.start[text, row] == tail:
+                    rows.start[text, row] = ABSENT
             at = skip_space(data, at + 1, stop)
             if at >= stop:
                 return -1
