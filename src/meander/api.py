@@ -16,7 +16,13 @@ from meander.algebra.printing import notation
 from meander.dataflow.answers import Answers, AnswerSchema
 from meander.dataflow.edges import Reject
 from meander.dataflow.ingest import Jump
-from meander.dataflow.layout import StreamLayout, check_mappings, stream_layouts
+from meander.dataflow.layout import (
+    StreamLayout,
+    check_mappings,
+    expiry_warning,
+    ignores_expiry,
+    stream_layouts,
+)
 from meander.dataflow.runner import run_local
 from meander.dataflow.sinks.writer import open_answers, open_rejects
 from meander.dataflow.sources.columns import InputTypes, property_types
@@ -52,9 +58,10 @@ def run(
     """Answer a Datalog or G-CORE query over edges, in this process, without Spark.
 
     `edges` is an iterable of (src, label, trg, ts[, op]) tuples, or of mappings with these keys and properties; a
-    table of pyarrow, pandas or polars with these columns; or the path of a file or folder; for a query of several
-    streams, a mapping from stream names to such. `columns` has by stream the columns of fields and properties under
-    other names, `{"bank": {"src": "account_from"}}`, and `labels` the label of all rows, `{"bank": "transfer"}`.
+    table of pyarrow, pandas or polars with these columns; the path of a file or folder; or, for a stream of TUPLES,
+    the result of another run. For a query of several streams it is a mapping from stream names to such. `columns` has
+    by stream the columns of fields and properties under other names, `{"bank": {"src": "account_from"}}`, and
+    `labels` the label of all rows, `{"bank": "transfer"}`.
 
     The result is iterated over for dicts with the fields of an answer record, in order of time; it also gives Arrow
     record batches and tables, and DataFrames of pandas and polars. With `answers` (what the command's `--out` names,
@@ -80,7 +87,7 @@ def run(
         source = edges.get(stream) if isinstance(edges, Mapping) else edges
         mapped = (columns or {}).get(stream)
         try:
-            opened[stream] = source_of(source, stream)
+            opened[stream] = _open(source, stream)
             return property_types(
                 opened[stream].column_types(), mapped if isinstance(mapped, Mapping) else None
             )
@@ -94,9 +101,11 @@ def run(
     check_mappings(columns, labels, compiled.streams)
     layouts = stream_layouts(plan.schemas, given, time_unit=chosen.time_unit, columns=columns, labels=labels)
     # A source that has been asked for its types may be one that can be opened only once.
-    read_from = {name: opened.get(name) or source_of(source, name) for name, source in given.items()}
+    read_from = {name: opened.get(name) or _open(source, name) for name, source in given.items()}
     for name, source in read_from.items():
         source.check(layouts[name])
+        if ignores_expiry(layouts[name], source.column_names(layouts[name])):
+            warnings.warn("\nhint: ".join(expiry_warning(name)), stacklevel=2)
     live = any(source.is_live() for source in read_from.values())
     batch_rows = chosen.batch_rows or LOCAL_BATCH_ROWS
     sources = {
@@ -112,6 +121,10 @@ def run(
     if answers is not None:
         result.read_all()
     return result
+
+
+def _open(edges: Edges, stream: str) -> Source:
+    return edges.source() if isinstance(edges, RunResult) else source_of(edges, stream)
 
 
 def plans(query: str, *, time_unit: str = DEFAULTS.time_unit) -> list[str]:

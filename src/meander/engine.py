@@ -153,7 +153,8 @@ def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS
 
 
 def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema]:
-    """By declared stream, whether it is a table and has vertex tuples, though perhaps no result depends on it.
+    """By declared stream, whether it is a table or has tuples, and vertex tuples, though perhaps no result depends on
+    it.
 
     It has no properties: those that no result depends on are not read. Of which rows properties are read follows from
     the text of the queries, so that every plan rejects the same rows.
@@ -167,6 +168,7 @@ def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema
             schemas[stream.input] = StreamSchema(
                 vertices=known.vertices or stream.name in with_vertices,
                 table=known.table or stream.is_table,
+                tuples=known.tuples or stream.is_tuples,
                 uses=tuple(dict.fromkeys((*known.uses, *_property_uses(query, stream)))),
             )
     return schemas

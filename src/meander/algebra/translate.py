@@ -38,6 +38,7 @@ from meander.syntax.query import (
 )
 from meander.syntax.types import value_types
 from meander.syntax.values import (
+    ALL_PROPERTIES,
     LABEL,
     Property,
     Ref,
@@ -184,9 +185,10 @@ class _Translation:
             stream.slide,
             label.predicate,
             values=tuple(sorted([*values, *labels], key=lambda value: value.name)),
-            named=stream.properties,
+            named=tuple(sorted([*stream.properties, *([ALL_PROPERTIES] if stream.is_tuples else [])])),
             vertex=label.vertex,
             table=stream.is_table,
+            tuples=stream.is_tuples,
         )
 
     def _head(self, label: Label, bound: tuple[str, ...]) -> Plan:

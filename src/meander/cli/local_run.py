@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from meander.cli.terminal import print_warning
-from meander.dataflow.answers import AnswerSchema
+from meander.dataflow.answers import Answers, AnswerSchema
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
 from meander.dataflow.files import Meter
@@ -85,6 +85,7 @@ class LocalRun:
                 if rejects is not None:
                     rejects.write(rows)
 
+            batch: list[Answers] = []
             for _, answers in run_local(
                 self._dataflow,
                 self._sources,
@@ -95,8 +96,15 @@ class LocalRun:
                 note=self._count,
                 warn=self._warn_of_jump,
             ):
-                sink.write(answers)
                 self.tally.answers += answers.rows
+                batch.append(answers)
+                if len(batch) == len(self._plan.results):
+                    # Several results are one output, in order of time.
+                    if len(batch) == 1:
+                        sink.write(answers)
+                    else:
+                        sink.write_merged(batch)
+                    batch = []
                 if sink.done:
                     break
 

@@ -199,9 +199,12 @@ def _progress(request: Request) -> Progress:
 
 
 def _note_extra_columns(request: Request) -> None:
+    from meander.dataflow.layout import expiry_warning, ignores_expiry
     from meander.dataflow.sources.columns import extra_columns
 
     layouts = request.layouts()
     for name, path in request.streams.items():
         for file, names in extra_columns(path, layouts[name]):
+            if ignores_expiry(layouts[name], names):
+                print_warning("\nhint: ".join(expiry_warning(name)))
             print_note(f"note: columns of {file} that are ignored: {', '.join(names)}")

@@ -53,6 +53,7 @@ class Reason:
     BAD_LABEL = "bad label"
     NOT_UTF8 = "not UTF-8"
     UNPARSABLE = "unparsable row"
+    NO_EDGE = "not an edge"
     TOO_LATE = "too late"
     JUMPS_AHEAD = "time jumps ahead"
 
@@ -77,6 +78,7 @@ VERDICTS: dict[int, str] = {
     parsing.BAD_LABEL: Reason.BAD_LABEL,
     parsing.NOT_UTF8: Reason.NOT_UTF8,
     parsing.UNPARSABLE: Reason.UNPARSABLE,
+    parsing.NO_EDGE: Reason.NO_EDGE,
 }
 """The reason for each verdict of the parsing kernels on a row that cannot be used."""
 

@@ -23,7 +23,7 @@ from meander.dataflow.edges import (
     as_text,
     match_labels,
 )
-from meander.dataflow.layout import EDGE_FIELDS, TIME_DIGITS, StreamLayout
+from meander.dataflow.layout import EDGE_FIELDS, EXPIRY, TIME_DIGITS, StreamLayout
 from meander.errors import InputError
 from meander.kernels.jit import Array
 from meander.kernels.parsing import BAD_VALUE, FINE, NO_FIELD, NOT_UTF8, judge_text
@@ -76,6 +76,8 @@ def excuse_unread(layout: StreamLayout, number: int, edges: Edges, verdict: Arra
         return
     rows = np.flatnonzero(bad)
     name = layout.properties[number].name
+    if layout.schema.tuples and name == EXPIRY.name:
+        return  # a field of the tuple, whatever its label
     uses = [use for use in layout.schema.uses if name in use.named]
     labels = list(dict.fromkeys(use.of.label for use in uses if use.of.label is not None))
     position = match_labels(edges.label.take(rows), [label.encode() for label in labels])

@@ -42,6 +42,7 @@ from meander.dataflow.property_columns import (
     times_of_text,
     times_of_timestamps,
 )
+from meander.dataflow.records import NoEdge, edge_columns, edge_schema, given_value, single_vertex
 from meander.errors import InputError
 from meander.kernels.jit import Array
 from meander.kernels.parsing import (
@@ -54,6 +55,7 @@ from meander.kernels.parsing import (
     LABEL,
     MISSING,
     NEGATIVE,
+    NO_EDGE,
     NO_FIELD,
     NOT_UTF8,
     OP,
@@ -115,6 +117,8 @@ def from_arrow(
     """
     layout = layout or StreamLayout(stream, time_unit)
     check_schema(batch.schema, layout, where)
+    records = batch
+    batch, no_edge = edge_columns(records, layout)
     known = set(batch.schema.names)
     columns = {
         name: _decoded(batch.column(column))
@@ -123,6 +127,8 @@ def from_arrow(
     }
     rows = batch.num_rows
     verdict = np.zeros(rows, np.int16)
+    if no_edge is not None:
+        _mark(verdict, no_edge, NO_EDGE)
     for name in (*layout.required, "op"):
         if name in columns and columns[name].null_count:
             is_null = columns[name].is_null().to_numpy(zero_copy_only=False)
@@ -151,7 +157,7 @@ def from_arrow(
     origin = None
     if first is not None:
         numbers = np.arange(first, first + rows, dtype=np.int64)
-        origin = Origin(path, 0, numbers, lambda number: row_text(batch, number - first))
+        origin = Origin(path, 0, numbers, lambda number: row_text(records, number - first))
     edges = Edges(src, label, trg, ts, op, origin=origin, vertex=vertex)
     if layout.types:
 
@@ -165,7 +171,7 @@ def from_arrow(
         Reject(
             layout.stream,
             reject_reason(layout, int(verdict[row])),
-            row_text(batch, int(row)),
+            row_text(records, int(row)),
             path,
             0 if origin is None else int(origin.line[row]),
         )
@@ -176,6 +182,7 @@ def from_arrow(
 
 def check_schema(schema: pa.Schema, layout: StreamLayout, where: str) -> None:
     """Raise an error that names the column that is missing or has a type that cannot be used."""
+    schema = edge_schema(schema, layout)
     names = list(schema.names)
     layout.check_columns(names, where, "the columns of edges are src, label, trg, ts and perhaps op")
     for name, column in layout.columns_read.items():
@@ -368,9 +375,9 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
         return edges, rejects
 
     def read(name: str, kind: ValueType) -> Converted:
-        column = layout.column(name)
         values = [
-            None if type(row) is tuple or not isinstance(row, Mapping) else row.get(column) for row in given
+            None if type(row) is tuple or not isinstance(row, Mapping) else given_value(row, layout, name)
+            for row in given
         ]
         return from_python(values, kind, layout.time_unit)
 
@@ -389,7 +396,7 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
 def _complete(row: Any, layout: StreamLayout) -> tuple[Any, bool]:
     """The row as a tuple (src, label, trg, ts[, op]), and whether it is a vertex."""
     if isinstance(row, Mapping):
-        return complete_row(edge_fields(row, layout, _plain), layout)
+        return row_of_record(row, layout, _plain)
     if isinstance(row, tuple | list):
         if layout.label is not None:
             row = (*row[:1], layout.label, *row[1:])
@@ -400,6 +407,16 @@ def _complete(row: Any, layout: StreamLayout) -> tuple[Any, bool]:
 
 def _plain(value: Any) -> Any:
     return None if is_nan(value) else value
+
+
+def row_of_record(
+    row: Mapping[str, Any], layout: StreamLayout, plain: Callable[[Any], Any]
+) -> tuple[Any, bool]:
+    """The mapping as a row that `judge_row` knows, and whether it is a vertex; `plain` converts its values."""
+    record = single_vertex(row, layout)
+    if isinstance(record, NoEdge):
+        return record, False
+    return complete_row(edge_fields(record, layout, plain), layout)
 
 
 def edge_fields(row: Mapping[str, Any], layout: StreamLayout, plain: Callable[[Any], Any]) -> list[Any]:
@@ -444,7 +461,7 @@ def edges_of(rows: Sequence[Sequence[Any]]) -> Edges:
 def judge_row(row: Any) -> int:
     """The verdict on a row (src, label, trg, ts[, op])."""
     if not isinstance(row, (tuple, list)) or len(row) > 5:
-        return UNPARSABLE
+        return NO_EDGE if isinstance(row, NoEdge) else UNPARSABLE
     if len(row) < 4:
         return MISSING
     for field, value in enumerate(row[:4]):

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from meander.dataflow.edges import Edges, Reason, Reject
 from meander.dataflow.ingest import SUSPICIOUS_WINDOWS, Jump
-from meander.dataflow.layout import StreamLayout
+from meander.dataflow.layout import ANSWER_LABEL, EXPIRY, StreamLayout
 from meander.dataflow.sources.registry import ENDINGS, file_format
 from meander.dataflow.state import format_bytes
 from meander.dataflow.tabular import Chunk
 from meander.errors import InputError
 from meander.syntax.durations import about_duration
+from meander.syntax.values import ALL_PROPERTIES
 
 READABLE = (Reason.TOO_LATE, Reason.JUMPS_AHEAD)
 """The reasons why an edge that could be read is not used."""
@@ -47,6 +48,8 @@ HINTS = {
     Reason.BAD_VERTEX: "a vertex is a string or a 64-bit integer",
     Reason.BAD_LABEL: "a label is a string",
     Reason.NOT_UTF8: "text has to be UTF-8",
+    Reason.NO_EDGE: "an answer of two vertices is an edge; one of a single vertex is a vertex tuple, with the label "
+    f"{ANSWER_LABEL}, for a query with an atom such as NAME.{ANSWER_LABEL}(x)",
 }
 
 
@@ -99,7 +102,7 @@ class Tally:
     def read_properties(self, layouts: Mapping[str, StreamLayout]) -> None:
         """The run reads these properties: none has had a value yet."""
         for stream, layout in layouts.items():
-            for name in layout.types:
+            for name in layout.named_properties:
                 self.values.setdefault((stream, name), 0)
 
     def add_values(self, stream: str, edges: Edges) -> None:
@@ -201,7 +204,8 @@ def hint_for(reject: Reject) -> str:
 def value_counts(edges: Edges) -> dict[str, int]:
     """By property the number of edges that have a value of it."""
     columns = edges.properties or {}
-    return {name: len(column) - column.null_count for name, column in columns.items()}
+    hidden = (EXPIRY.name, ALL_PROPERTIES.name)
+    return {name: len(column) - column.null_count for name, column in columns.items() if name not in hidden}
 
 
 def position_of(reject: Reject) -> str:

@@ -42,7 +42,7 @@ def endless_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A window so long that it bounds nothing."""
     longest = parse_duration(UNBOUNDED_WINDOW, unit)
     for stream in query.streams:
-        if stream.window >= longest and not stream.is_table:
+        if stream.window >= longest and stream.has_window:
             yield QueryWarning(
                 f"the window of {stream.name} is {format_duration(stream.window, unit)}: almost no edge will "
                 "expire, and the state grows with the stream",

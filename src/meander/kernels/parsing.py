@@ -27,7 +27,7 @@ ABSENT = -1
 """The start of a field that is not given; the span row of a column that is not used."""
 
 FINE, MISSING, BAD_TIME, NEGATIVE, OUT_OF_RANGE, BAD_OP, BAD_VERTEX, BAD_LABEL, NOT_UTF8 = range(9)
-UNPARSABLE, UNDECIDED, NO_FIELD, BAD_VALUE = 9, 10, 11, 16
+UNPARSABLE, UNDECIDED, NO_EDGE, NO_FIELD, BAD_VALUE = 9, 10, 11, 12, 18
 """Verdicts on a row. The caller has to judge a row that is undecided. `MISSING` is of a row that is too short; if a
 field has no value it is `NO_FIELD` and its number. `BAD_VALUE` is of the first property, the verdicts of the others
 follow."""

@@ -51,13 +51,15 @@ class StreamSchema:
     """What a run reads of a stream beside src, label, trg, ts and op: properties, and perhaps vertex tuples.
 
     Without `vertices` a row that has no `trg` is rejected. The rows of a `table` hold until they are replaced, and
-    need no `ts`. A value that is not of its type rejects a row of which the property is read: `uses` says of which,
-    and without any it is read of all rows.
+    need no `ts`. Those of `tuples` are records of answers: they hold until their `exp`, may have their properties in
+    one field, `properties`, and an `answer` of one vertex is a vertex tuple. A value that is not of its type rejects
+    a row of which the property is read: `uses` says of which, and without any it is read of all rows.
     """
 
     properties: tuple[Property, ...] = ()
     vertices: bool = False
     table: bool = False
+    tuples: bool = False
     uses: tuple[ClassUse, ...] = ()
 
 

@@ -4,7 +4,8 @@
 - Every head variable is bound by the body.
 - All rules of a head name the same properties; what a body names of a head is one of them. Every variable that is
   compared or returned as a value is bound.
-- The steps of a path in order of time are edges with a time: labels, or heads whose rules are single edges.
+- The steps of a path in order of time are edges with a time: labels, or heads whose rules are single edges; tuples
+  (`STREAM … TUPLES`) are not.
 - Rules are not recursive, and at most `MAX_NESTING` of them build on one another.
 - A path name is used once and differs from every head, but for the head of its definition, a rule that is nothing but
   this path: `AP(x, y) <- a+(x, y) as AP.` Other rules may then name the same path.
@@ -263,10 +264,28 @@ def _check_orders(query: RegularQuery, text: str) -> None:
                 return below
         return None
 
+    tuples = {stream.name for stream in query.streams if stream.is_tuples}
+
+    def read_from(label: Label) -> str:
+        """The stream of tuples that a label with a time reads, or ""."""
+        if label.stream is not None:
+            return label.stream if label.stream in tuples else ""
+        edges = (single_edge(rule) for rule in rules[label.name])
+        found = (read_from(edge.expr) for edge in edges if edge and isinstance(edge.expr, Label))
+        return next(filter(None, found), "")
+
     for rule in query.rules:
         for atom in rule.body:
             for label in labels_of(atom.expr) if atom.order else ():
                 below = derived(label)
+                if below is None and (stream := read_from(label)):
+                    raise QueryError(
+                        f"{label.name} has no single time, so its paths have no order: {stream} has TUPLES",
+                        text=text,
+                        span=label.span,
+                        hint="one tuple may have several records, and the ts of a record says since when it is known "
+                        "to hold until exp; paths in order of time follow the edges of a STREAM with a WINDOW",
+                    )
                 if below is not None:
                     raise QueryError(
                         f"{label.name} has no single time, so its paths have no order",

@@ -22,7 +22,7 @@ from lark.tree import Meta
 
 from meander.errors import QueryError, Span
 from meander.syntax.checks import check_query
-from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part
+from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part, Tuples
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
 from meander.syntax.foreign import IN_DATALOG
 from meander.syntax.parsing import Language, TextErrors, read, span_of
@@ -72,7 +72,18 @@ DATALOG = Language(
     form="STREAM s WINDOW 24h  Answer(x, y) <- likes(x, z), follows+(z, y) as P.",
     grammars=("lexical.lark", "predicates.lark", "datalog.lark"),
     starts=("start", "condition"),
-    keywords=("STREAM", "TABLE", "FROM", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
+    keywords=(
+        "STREAM",
+        "TABLE",
+        "TUPLES",
+        "FROM",
+        "WINDOW",
+        "SLIDE",
+        "RESULT",
+        "as",
+        "strictly",
+        "ascending",
+    ),
     hints=(
         ("_ARROW", "COLON", "a rule is written head <- body"),
         ("VBAR", "LSQB", "only a label has a predicate: write (a[w > 5]/b[w > 5])(x, y), each with its own"),
@@ -154,12 +165,13 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
         keyword: Token,
         name: Name,
         properties: Declared | None,
+        tuples: Tuples | None,
         origin: Name | None,
         window: int | None,
         slide: int | None,
     ) -> SourceClause:
         self.check_dotless("stream", name)
-        return SourceClause(name, window, slide, span_of(meta), properties, source=origin)
+        return self.stream_clause(name, properties, tuples, (window, slide), span_of(meta), origin)
 
     @v_args(inline=True)
     def origin(self, keyword: Token, name: Name) -> Name:
@@ -416,7 +428,10 @@ class _Resolver(TextErrors):
     def declare(self, clause: SourceClause) -> tuple[Rule, ...]:
         name = clause.name.value
         if name in self.declared:
-            raise self.error(f"{name} is declared twice", clause.name.span, another_window_hint(name))
+            known = self.sources.streams.get(name)
+            have_windows = clause.window is not None and known is not None and known.has_window
+            hint = another_window_hint(name) if have_windows else "a name is declared once"
+            raise self.error(f"{name} is declared twice", clause.name.span, hint)
         self.declared[name] = None
         return self.sources.declare(clause)
 

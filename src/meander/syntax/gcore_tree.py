@@ -13,7 +13,7 @@ from lark import Token, v_args
 from lark.tree import Meta
 
 from meander.errors import Span
-from meander.syntax.conditions import Condition, ConditionBuilder, Declared, Part
+from meander.syntax.conditions import Condition, ConditionBuilder, Declared, Part, Tuples
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
 from meander.syntax.foreign import IN_GCORE
 from meander.syntax.parsing import Language, read, span_of
@@ -29,7 +29,7 @@ GCORE = Language(
     grammars=("lexical.lark", "predicates.lark", "gcore.lark"),
     keywords=(
         *("GRAPH", "VIEW", "AS", "PATH", "CONSTRUCT", "MATCH"),
-        *("OPTIONAL", "ON", "TABLE", "WINDOW", "SLIDE", "WHERE", "STRICTLY", "ASCENDING"),
+        *("OPTIONAL", "ON", "TABLE", "TUPLES", "WINDOW", "SLIDE", "WHERE", "STRICTLY", "ASCENDING"),
     ),
     hints=(
         ("TILDE", "NAME", "a label begins with a colon, a PATH clause with a tilde: :follows, ~RL"),
@@ -242,12 +242,22 @@ class _GcoreBuilder(ConditionBuilder[list[GcoreQuery]]):
         table: Token | None,
         name: Name,
         properties: Declared | None,
+        tuples: Tuples | None,
         window: int | None,
         slide: int | None,
     ) -> SourceClause:
         self.check_dotless("stream", name)
-        self.check_window(table is not None, name, window or slide, span_of(meta))
-        return SourceClause(name, window, slide, span_of(meta), properties, table is not None)
+        span = span_of(meta)
+        if table is None:
+            return self.stream_clause(name, properties, tuples, (window, slide), span)
+        self.check_window(True, name, window or slide, span)
+        if tuples is not None:
+            raise self.error(
+                f"{name.value} cannot be both a table and tuples",
+                span,
+                "rows of a TABLE hold until they are replaced, TUPLES until they say: name one of them",
+            )
+        return SourceClause(name, window, slide, span, properties, is_table=True)
 
     @v_args(inline=True)
     def where(self, keyword: Token, condition: Condition) -> Condition:

@@ -27,8 +27,8 @@ class DeclaredProperty:
 
 @dataclass(frozen=True, slots=True)
 class SourceClause:
-    """`STREAM name [(properties)] [FROM source] [WINDOW window] [SLIDE slide]` or `TABLE name [(properties)]` in
-    Datalog, `ON name [WINDOW(window)] [SLIDE(slide)]` in G-CORE."""
+    """`STREAM name [(properties)] [FROM source] [WINDOW window] [SLIDE slide]`, `STREAM name TUPLES [(properties)]`
+    or `TABLE name [(properties)]` in Datalog, `ON name …` likewise in G-CORE."""
 
     name: Name
     window: int | None
@@ -36,6 +36,7 @@ class SourceClause:
     span: Span
     properties: tuple[DeclaredProperty, ...] | None = None
     is_table: bool = False
+    is_tuples: bool = False
     source: Name | None = None
 
 
@@ -76,14 +77,29 @@ class Sources(TextErrors):
                     clause.span,
                     f"its tuples keep their validity: write {self.keyword} {name}",
                 )
+            if clause.is_tuples:
+                raise self.error(
+                    f"{name} is a view, whose tuples keep their validity anyway",
+                    clause.span,
+                    f"write {self.keyword} {name}; TUPLES is for the output of another run",
+                )
             if clause.properties is not None or clause.is_table:
                 raise self.error(
                     f"{name} is a view, whose properties are those of its heads",
                     clause.span,
                     f"write {self.keyword} {name}",
                 )
-        elif clause.is_table:
-            self._add_streams([Stream(name, LONGEST, 1, clause.span, _properties(clause), True)], clause.span)
+        elif clause.is_table or clause.is_tuples:
+            stream = Stream(
+                name,
+                LONGEST,
+                1,
+                clause.span,
+                _properties(clause),
+                is_table=clause.is_table,
+                is_tuples=clause.is_tuples,
+            )
+            self._add_streams([stream], clause.span)
         elif clause.window is not None:
             source = None if clause.source is None else clause.source.value
             stream = Stream(
@@ -194,7 +210,7 @@ class Sources(TextErrors):
             known = self.streams.setdefault(stream.name, stream)
             if known is stream:
                 continue
-            if replace(known, properties=()) != replace(stream, properties=()):
+            if _bounds(known) != _bounds(stream):
                 raise self.error(
                     f"the stream {stream.name} has two windows in this query: {_window(known)} and {_window(stream)}",
                     span,
@@ -242,8 +258,13 @@ def _properties(clause: SourceClause) -> tuple[Property, ...]:
     return tuple(sorted(properties, key=lambda value: value.name))
 
 
+def _bounds(stream: Stream) -> tuple[int, int, bool, bool, str]:
+    """What decides how long a stream's edges are valid, and which edges these are."""
+    return stream.window, stream.slide, stream.is_table, stream.is_tuples, stream.input
+
+
 def _window(stream: Stream) -> str:
-    if stream.is_table:
-        return "TABLE"
+    if not stream.has_window:
+        return "TABLE" if stream.is_table else "TUPLES"
     origin = "" if stream.source is None else f"FROM {stream.source} "
     return f"{origin}WINDOW {stream.window} SLIDE {stream.slide}"

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from meander.dataflow.edges import as_text
-from meander.dataflow.layout import StreamLayout
+from meander.dataflow.layout import ANSWER, EXPIRY, PROPERTIES, StreamLayout
+from meander.dataflow.records import NumberText, given_value
 from meander.dataflow.sources.header import SPAN_ROWS, span_row
 from meander.dataflow.sources.text import Block, Parser, TextFormat, TextReader, first_line
-from meander.dataflow.tabular import complete_row, edge_fields, is_encodable, judge_row
+from meander.dataflow.tabular import is_encodable, judge_row, row_of_record
 from meander.kernels.jit import Array
 from meander.kernels.parsing import (
     ABSENT,
@@ -26,8 +27,9 @@ from meander.kernels.parsing import (
     UNPARSABLE,
     Rows,
 )
-from meander.kernels.parsing_json import ObjectShape, split_jsonl
+from meander.kernels.parsing_json import NestedShape, ObjectShape, split_jsonl
 from meander.kernels.parsing_values import JSON_BOOL, JSON_NUMBER, JSON_OTHER, JSON_STRING, PLAIN
+from meander.syntax.values import ALL_PROPERTIES
 
 
 class JsonlFormat(TextFormat):
@@ -47,10 +49,6 @@ class JsonlFormat(TextFormat):
         return list(fields) if isinstance(fields, dict) else []
 
 
-class NumberText(str):
-    """A number as it is written in a line of JSON."""
-
-
 def jsonl_parser(layout: StreamLayout) -> Parser:
     shape = object_shape(layout)
 
@@ -67,17 +65,28 @@ def jsonl_parser(layout: StreamLayout) -> Parser:
 
 def object_shape(layout: StreamLayout) -> ObjectShape:
     """The keys that the kernel looks for."""
-    columns = list(dict.fromkeys(layout.columns_read.values()))
+    columns = layout.columns_wanted
     field = np.full(len(columns), -1, np.int64)
     value_row = np.full(len(columns), ABSENT, np.int64)
     for name, column in layout.columns_read.items():
+        if name == ALL_PROPERTIES.name:
+            continue
         target = field if name in SPAN_ROWS else value_row
         target[columns.index(column)] = span_row(layout, name)
     encoded = [column.encode() for column in columns]
     ends = np.cumsum([0, *map(len, encoded)])
     needed = sum(1 << SPAN_ROWS[name] for name in layout.required)
     keys = np.frombuffer(b"".join(encoded), np.uint8)
-    return ObjectShape(keys, ends[:-1], ends[1:], field, value_row, needed, layout.digits)
+    nested_row = value_row.copy()
+    properties = answer = -1
+    text_row = ABSENT
+    if layout.schema.tuples:
+        nested_row[columns.index(layout.column(EXPIRY.name))] = ABSENT
+        properties, answer = columns.index(PROPERTIES), columns.index(ANSWER)
+        if ALL_PROPERTIES.name in layout.types:
+            text_row = span_row(layout, ALL_PROPERTIES.name)
+    nested = NestedShape(nested_row, properties, answer, text_row)
+    return ObjectShape(keys, ends[:-1], ends[1:], field, value_row, needed, layout.digits, nested)
 
 
 def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: StreamLayout) -> int:
@@ -89,8 +98,8 @@ def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: Stream
         )
         if not isinstance(fields, dict):
             raise ValueError(fields)
-        edge, is_vertex = complete_row(edge_fields(fields, layout, _number), layout)
-        values = [_value(fields.get(layout.column(name))) for name in layout.types]
+        values = [_value(given_value(fields, layout, name)) for name in layout.types]
+        edge, is_vertex = row_of_record(fields, layout, _number)
         verdict = judge_row(edge)
     except (UnicodeDecodeError, UnicodeEncodeError):
         verdict = NOT_UTF8

@@ -249,7 +249,7 @@ class CellStep:
 
     def _unexpired(self, stream: str, edges: Edges, reached: int) -> Edges:
         """The edges that may still be valid, of some in order of time."""
-        if edges.exp is not None:
+        if self.job.brings_expiries(stream, edges):
             return edges
         # Expired edges are at the front.
         return edges.take(slice(int(np.searchsorted(self.job.expiries(stream, edges), reached)), None))
