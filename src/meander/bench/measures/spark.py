@@ -4,6 +4,7 @@
   Spark that has just started, and when Java has compiled what both run, which favors what is Java's.
 - *A small batch*: ten edges, beside ten rows that Spark reads and hands to a function, and what its parts take.
 - *A restart*: until state is back, beside the time to load its snapshot.
+- *A profile*: the parts of the time from a file to committed answers.
 
 A first batch, which is not measured, has started the workers and loaded the kernels.
 """
@@ -18,86 +19,69 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from meander.bench.data import Graph
-from meander.bench.workloads import STREAM, DataSet, Workload
+from meander.bench.workloads import STREAM, Workload
 from meander.spark.checkpoint.notes import read_note, write_note
 from meander.spark.run import Run
 from meander.spark.session import Session
 from meander.spark.settings import local_spark
 
 COLUMNS = "src string, label string, trg string, ts long"
-RATED = ("Q1", "Q5", "Q6")
-BATCHED = "Q7"
-RESTARTED = "Q5"
 WARM_UP = 5_000
-ROUNDS = 3
-YOUNG = "ratio in a young Spark"
+YOUNG = "young"
+"""The ratio in a Spark that has just started."""
 BATCH = 10
 FIRST_BATCHES = 10
 WINDOW_EDGES = 500_000
 EVER = 10**12
 
 
-@dataclass
-class SparkReport:
-    """Rates by query, milliseconds of a small batch by part, and seconds of a restart."""
-
-    rates: dict[str, dict[str, float]] = field(default_factory=dict)
-    batch: dict[str, float] = field(default_factory=dict)
-    restart: dict[str, float] = field(default_factory=dict)
-
-    def sections(self) -> list[tuple[str, list[list[str]]]]:
-        """For each part a title and a table, the header first."""
-        rates = [["query", "edges", "Meander edges/s", "Spark to noop, rows/s", "ratio", YOUNG]]
-        for query, row in self.rates.items():
-            figures = [f"{row[name]:,.0f}" for name in ("edges", "meander", "noop")]
-            rates.append([query, *figures, *(f"{row[name]:.2f}" for name in ("ratio", YOUNG))])
-        batch = [["part", "ms"], *([name, f"{value:,.0f}"] for name, value in self.batch.items())]
-        restart = [list(self.restart), [shown(value) for value in self.restart.values()]]
-        titles = (
-            "Spark, one cell: edges to answers, beside reading the same file to noop",
-            f"Spark, one cell: a batch of {BATCH} edges, median of its parts",
-            "Spark, one cell: a restart, in seconds",
-        )
-        return list(zip(titles, (rates, batch, restart), strict=True))
-
-
-def shown(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+PARTS = ("rates", "batch", "restart", "profile")
 
 
 def measure(
-    graph: Graph, data: DataSet, *, window: int, slide: int, batches: int, console: Console
-) -> SparkReport:
-    """All three parts in one Spark session."""
-    report = SparkReport()
+    part: str,
+    graph: Graph,
+    workloads: Sequence[Workload],
+    *,
+    window: int,
+    slide: int,
+    rounds: int,
+    batches: int,
+) -> dict[str, Any]:
+    """One of `PARTS`, in a Spark session of its own; only rates are of more than one workload.
+
+    `rounds` is how often rates are measured after the first time, `batches` the number of small batches.
+    """
     spark = local_spark()
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
-    with tempfile.TemporaryDirectory(prefix="meander-bench-") as name:
-        folder = Path(name)
-        with console.status(f"Spark: {', '.join(RATED)}"):
-            workloads = [Workload(data, query) for query in RATED]
-            report.rates = rates(spark, workloads, graph, window, slide, folder)
-        with console.status(f"Spark: batches of {BATCH}"):
-            workload = Workload(data, BATCHED)
-            text = workload.text(window, slide)
-            report.batch = small_batch(spark, graph.of(workload.labels), text, batches, folder / "batch")
-        with console.status("Spark: a restart"):
-            workload = Workload(data, RESTARTED)
-            filling = graph.of([*workload.labels, "likes"]).take(slice(WINDOW_EDGES))
-            report.restart = restart(spark, filling, workload.text(EVER, slide), folder / "restart")
-    spark.stop()
-    return report
+    text, edges = workloads[0].text(window, slide), graph.of(workloads[0].labels)
+    try:
+        with tempfile.TemporaryDirectory(prefix="meander-bench-") as name:
+            folder = Path(name)
+            if part == "rates":
+                return rates(spark, workloads, graph, window, slide, folder, rounds)
+            if part == "batch":
+                return small_batch(spark, edges, text, batches, folder / "batch")
+            if part == "restart":
+                filling = graph.of([*workloads[0].labels, "likes"]).take(slice(WINDOW_EDGES))
+                return restart(spark, filling, workloads[0].text(EVER, slide), folder / "restart")
+            return profile(spark, edges, text, folder / "profile")
+    finally:
+        spark.stop()
 
 
 def rates(
-    spark: Any, workloads: Sequence[Workload], graph: Graph, window: int, slide: int, folder: Path
+    spark: Any,
+    workloads: Sequence[Workload],
+    graph: Graph,
+    window: int,
+    slide: int,
+    folder: Path,
+    rounds: int,
 ) -> dict[str, dict[str, float]]:
     """For each query edges per second with Meander, and rows per second without.
 
@@ -106,7 +90,7 @@ def rates(
     """
     parts = {workload.query: graph.of(workload.labels) for workload in workloads}
     took: dict[str, list[tuple[float, float]]] = {workload.query: [] for workload in workloads}
-    for number in range(1 + ROUNDS):
+    for number in range(1 + rounds):
         for workload in workloads:
             output = folder / f"{workload.query}-{number}"
             took[workload.query].append(
@@ -202,6 +186,44 @@ def small_batch(spark: Any, graph: Graph, text: str, batches: int, folder: Path)
         "of that, Python": 1e3 * statistics.median(sum(seconds.values()) for seconds in cells),
         "of all: state commit": statistics.median(state["commitTimeMs"] for state in states),
     }
+
+
+def profile(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, float]:
+    """The seconds from a file to committed answers, after a first small batch, by part; `total` is all of them."""
+    warm = first_edges(graph)
+    inputs = folder / "inputs"
+    inputs.mkdir(parents=True)
+    write_file(graph.take(slice(warm)), inputs / "0.tsv")
+    with started(spark, inputs, text, folder) as run:
+        run.query.processAllAvailable()
+        before, batches_before = len(run.figures), len(progress_of(run.query))
+        begun = time.perf_counter()
+        write_file(graph.take(slice(warm, None)), inputs / "1.tsv")
+        while run.totals["edges"] < graph.edges:
+            run.query.processAllAvailable()
+        total = time.perf_counter() - begun
+        cells = [cell for figures in run.figures[before:] for cell in figures["cells"]]
+        batches = progress_of(run.query)[batches_before:]
+    in_cell = {
+        name: sum(cell["seconds"].get(phase, 0.0) for cell in cells)
+        for name, phase in (
+            ("cell: ingest and shipping", "ingest"),
+            ("cell: dataflow (interning, operators, naming)", "dataflow"),
+            ("cell: keeping the window's input", "keep"),
+        )
+    }
+
+    def spent(*parts: str) -> float:
+        return sum(float(batch["durationMs"].get(part, 0)) for batch in batches for part in parts) / 1e3
+
+    by_spark = {
+        "Spark: planning": spent("queryPlanning"),
+        "Spark: offsets and commits": spent("latestOffset", "getBatch", "walCommit", "commitOffsets"),
+    }
+    state = sum(operator["commitTimeMs"] for batch in batches for operator in batch["stateOperators"]) / 1e3
+    known = {**in_cell, **by_spark, "Spark: commit of its state store": state}
+    rest = max(0.0, total - sum(known.values()))
+    return {**known, "Spark: reading tasks, scheduling, transport, writing": rest, "total": total}
 
 
 def restart(spark: Any, graph: Graph, text: str, folder: Path) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Measures Meander: `python -m meander.bench.own_run REQUEST.json RESULT.json`.
+"""Measures Meander.
 
 The same query over the same file is run in two ways, neither of which writes answers anywhere:
 
@@ -8,28 +8,29 @@ The same query over the same file is run in two ways, neither of which writes an
   split into reading the file and processing.
 
 Both count the answers that hold at the ends of some slides, from the records, if that is requested; these counts are
-compared with the peers'. The time of counting is not measured.
+compared with those of other variants and of the peers. The time of counting is not measured.
 
-Several variants (path operators, numbers of threads) are measured in turns, in one process: a machine that is busy
-for some seconds, or memory that the process has or has not yet, then affects all of them.
+Several variants (path operators, plans, windows, numbers of threads) are measured in turns, in one process: a machine
+that is busy for some seconds, or memory that the process has or has not yet, then affects all of them.
 
 Kernels are compiled, or loaded from the cache, on a short prefix before anything is measured.
 """
 
 from __future__ import annotations
 
-import json
+import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from meander.bench.own import Request
+from meander.bench.measurement import BenchError, Measurement, check_equal
 from meander.bench.workloads import STREAM
 from meander.dataflow.answers import Answers, as_column
 from meander.dataflow.edges import Edges, concat_edges
@@ -37,7 +38,6 @@ from meander.dataflow.runner import run_local
 from meander.dataflow.sources.reader import open_source
 from meander.dataflow.tabular import Chunk
 from meander.engine import compile_query, open_dataflow, physical_plan
-from meander.errors import MeanderError
 from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, RunOptions
 from meander.physical.plan import PhysicalPlan
 
@@ -46,8 +46,32 @@ Item = TypeVar("Item")
 
 WARM_UP_EDGES = 4_000
 REPEATS = 41
-ENOUGH_SECONDS = 16.0
-"""A run is repeated, up to `REPEATS` times, while the runs so far took less than this; the median counts."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to answer a query: its text, its slide, and the fields of a `RunOptions`."""
+
+    text: str
+    slide: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to measure on a file.
+
+    `counted` are the slides at whose ends the answers are counted. A run by slide ends after `limit` seconds.
+    The other run is repeated, up to `REPEATS` times, while the runs so far took less than `enough` seconds;
+    the median counts.
+    """
+
+    file: str
+    variants: Sequence[Variant]
+    counted: Sequence[int]
+    limit: float
+    enough: float
 
 
 class Stopwatch:
@@ -122,32 +146,32 @@ def batches_of_slides(edges: Edges, slide: int) -> Iterator[tuple[dict[str, Edge
 
 
 def measure_slides(
-    plan: PhysicalPlan, options: RunOptions, edges: Edges, request: Request, counter: Counter
+    plan: PhysicalPlan, options: RunOptions, edges: Edges, slide: int, limit: float, counter: Counter
 ) -> tuple[int, list[float]]:
     """The number of edges that were processed within the limit, slide by slide, and the seconds of each slide."""
     dataflow = open_dataflow(plan, options)
     seconds: list[float] = []
     processed = 0
-    for batch, upto in batches_of_slides(edges, request.slide):
+    for batch, upto in batches_of_slides(edges, slide):
         begin, counting = time.perf_counter(), counter.seconds
         for _, answers in dataflow.process(batch, upto):
             counter.add(answers)
         seconds.append(time.perf_counter() - begin - (counter.seconds - counting))
         processed += batch[STREAM].rows
-        if sum(seconds) > request.limit:
+        if sum(seconds) > limit:
             break
     return processed, seconds
 
 
 def measure_throughput(
-    plan: PhysicalPlan, options: RunOptions, request: Request, edges: int, counter: Counter
+    plan: PhysicalPlan, options: RunOptions, file: str, edges: int, counter: Counter
 ) -> dict[str, Any]:
     """One run from the file to answers."""
     reading = Stopwatch()
     dataflow = open_dataflow(plan, options)
     records = state = 0
     begin, begin_cpu = time.perf_counter(), time.process_time()
-    chunks = reading.time(first_edges(read_edges(request.file, options), edges))
+    chunks = reading.time(first_edges(read_edges(file, options), edges))
     for _, answers in run_local(dataflow, {STREAM: chunks}, live=False):
         records += answers.rows
         state = max(state, dataflow.state_bytes)
@@ -158,7 +182,7 @@ def measure_throughput(
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "parts": {"read": reading.seconds, "process": seconds - reading.seconds},
-        "answers": records,
+        "records": records,
         "state_bytes": state,
         "counts": counter.counts(),
     }
@@ -171,59 +195,108 @@ def read_edges(file: str, options: RunOptions) -> Iterator[Chunk]:
 class Trial:
     """One variant: measured slide by slide when it is created, then as often as `run` is called."""
 
-    def __init__(self, options: RunOptions, request: Request, edges: Edges, names: pa.Array) -> None:
-        self.options, self.request, self.names = options, request, names
-        self.plan = physical_plan([compile_query(request.text, options)], options)
-        measure_slides(self.plan, options, edges.take(slice(WARM_UP_EDGES)), request, self._counter())
+    def __init__(self, variant: Variant, request: Request, edges: Edges, names: pa.Array) -> None:
+        self.variant, self.request, self.names = variant, request, names
+        self.options = RunOptions(**variant.options)
+        self.plan = physical_plan([compile_query(variant.text, self.options)], self.options)
+        slide, limit = variant.slide, request.limit
+        measure_slides(
+            self.plan, self.options, edges.take(slice(WARM_UP_EDGES)), slide, limit, self._counter()
+        )
         counter = self._counter()
-        self.edges, self.slides = measure_slides(self.plan, options, edges, request, counter)
-        self.counts = counter.counts()
+        self.edges, self.slides = measure_slides(self.plan, self.options, edges, slide, limit, counter)
+        self.reached = int(edges.ts[self.edges - 1] // slide)
+        self.counts = [(number, count) for number, count in counter.counts() if number <= self.reached]
         self.runs: list[dict[str, Any]] = []
 
     def _counter(self) -> Counter:
-        return Counter(self.names, self.request.counted, self.request.slide)
+        return Counter(self.names, self.request.counted, self.variant.slide)
 
     @property
     def is_done(self) -> bool:
-        return len(self.runs) == REPEATS or sum(run["seconds"] for run in self.runs) >= ENOUGH_SECONDS
+        spent = sum(float(run["seconds"]) for run in self.runs)
+        return len(self.runs) == REPEATS or (bool(self.runs) and spent >= self.request.enough)
 
     def run(self) -> None:
-        run = measure_throughput(self.plan, self.options, self.request, self.edges, self._counter())
-        if run["counts"] != self.counts:
-            raise MeanderError(
-                f"the answers depend on the batches: {self.counts} by slide, {run['counts']} otherwise"
-            )
+        run = measure_throughput(self.plan, self.options, self.request.file, self.edges, self._counter())
+        # What negative tuples derive again is emitted when it is due, so later slides are not comparable.
+        counts = [pair for pair in run["counts"] if pair[0] <= self.reached]
+        if counts != self.counts:
+            raise BenchError(f"the answers depend on the batches: {self.counts} by slide, {counts} otherwise")
         self.runs.append(run)
 
-    def result(self) -> dict[str, Any]:
+    def measurement(self) -> Measurement:
+        """The median run, with the number of answers at the slides that were counted and reached."""
         median = sorted(self.runs, key=lambda run: float(run["seconds"]))[len(self.runs) // 2]
         p50, p99, longest = (float(np.percentile(self.slides, percent)) for percent in (50, 99, 100))
-        return {**median, "edges": self.edges, "slides": {"p50": p50, "p99": p99, "longest": longest}}
+        details = {name: median[name] for name in ("parts", "records", "state_bytes")}
+        return Measurement(
+            "Meander",
+            self.edges,
+            median["seconds"],
+            median["cpu_seconds"],
+            dict(self.counts),
+            p99,
+            details={
+                **details,
+                "slides": {
+                    "number": len(self.slides),
+                    "seconds": sum(self.slides),
+                    "p50": p50,
+                    "longest": longest,
+                },
+                "runs": len(self.runs),
+                "process_bytes": peak_memory(),
+            },
+        )
 
 
-def perform(request: Request) -> list[dict[str, Any]]:
-    """Measure what a request asks for, in this process: one result per variant."""
+def peak_memory() -> int:
+    """The most memory that this process has had, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def perform(request: Request) -> list[Measurement | str]:
+    """Measure what a request asks for, in this process: per variant a measurement, or why there is none.
+
+    Raises `BenchError` if two variants have different answers at a slide that both reached and counted.
+    """
     edges = concat_edges([chunk for chunk, _ in read_edges(request.file, DEFAULTS)])
-    ends = pa.concat_arrays([as_column(edges.src), as_column(edges.trg)])
-    names = pc.unique(ends).cast(pa.string())
-    trials = [Trial(RunOptions(**variant), request, edges, names) for variant in request.variants]
+    names = pa.array([], pa.string())
+    if request.counted:
+        ends = pa.concat_arrays([as_column(edges.src), as_column(edges.trg)])
+        names = pc.unique(ends).cast(pa.string())
+    trials: dict[int, Trial] = {}
+    failures: dict[int, str] = {}
+
+    def attempt(number: int) -> None:
+        try:
+            if number not in trials:
+                trials[number] = Trial(request.variants[number], request, edges, names)
+            else:
+                trials[number].run()
+        except Exception as error:
+            failures[number] = f"{type(error).__name__}: {error}"
+            trials.pop(number, None)
+
+    for number in range(len(request.variants)):
+        attempt(number)
     # To and fro: what a run leaves behind, above all memory that it frees, affects both of its neighbors.
-    waiting = trials
+    waiting = list(trials)
     while waiting:
-        for trial in waiting:
-            trial.run()
-        waiting = [trial for trial in reversed(waiting) if not trial.is_done]
-    return [trial.result() for trial in trials]
-
-
-def main(request_file: str, result_file: str) -> None:
-    request = Request(**json.loads(Path(request_file).read_text(encoding="utf-8")))
-    try:
-        results = perform(request)
-    except MeanderError as error:
-        sys.exit(str(error))
-    Path(result_file).write_text(json.dumps(results), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        for number in waiting:
+            attempt(number)
+        waiting = [number for number in reversed(waiting) if number in trials and not trials[number].is_done]
+    measured = {number: trial.measurement() for number, trial in trials.items()}
+    for one, other in combinations(sorted(measured), 2):
+        sample, second = measured[one], measured[other]
+        common = {
+            slide: count
+            for slide, count in sample.counts.items()
+            if slide <= min(trials[one].reached, trials[other].reached)
+        }
+        if request.variants[one].slide == request.variants[other].slide and common:
+            what = f"{request.variants[one].name} and {request.variants[other].name}"
+            check_equal(what, Measurement("the first", 0, 0.0, 0.0, common), second)
+    return [measured.get(number) or failures[number] for number in range(len(request.variants))]

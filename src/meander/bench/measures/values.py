@@ -8,7 +8,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
-from rich.console import Console
 
 import meander
 from meander.bench.data import Graph
 from meander.bench.measurement import BenchError
-from meander.bench.transfers import HOUR, make_transfers
+from meander.bench.measures.transfers import HOUR, make_transfers
 from meander.dataflow.files import Meter
 from meander.dataflow.sources.reader import open_source
 from meander.syntax.durations import format_duration
@@ -32,6 +30,8 @@ KEPT_OF = 100
 
 FRAUD_ACCOUNTS, FRAUD_TRANSFERS = 5_000, 60_000
 ACCOUNTS, TRANSFERS = 50_000, 1_000_000
+WIDE = 400_000
+"""The transfers of the file with columns that nothing reads."""
 
 
 class FraudQuery(NamedTuple):
@@ -85,43 +85,40 @@ FRAUD = {
 }
 
 
-@dataclass
-class ValuesReport:
-    """Ratios by what was compared: the two sides in seconds of processor time, and the first over the second."""
-
-    ratios: list[list[str]] = field(default_factory=list)
-    fraud: list[list[str]] = field(default_factory=list)
-    figures: dict[str, Any] = field(default_factory=dict)
-
-    def sections(self) -> list[tuple[str, list[list[str]]]]:
-        header = ["what is compared", "first, s", "second, s", "first / second", "wanted"]
-        fraud = ["query", "edges", "DuckDB edges/s", "Meander edges/s", "times", "slides with equal answers"]
-        return [
-            ("Properties: processor time of both sides in one run", [header, *self.ratios]),
-            ("Fraud queries beside DuckDB, asked again per slide", [fraud, *self.fraud]),
-        ]
-
-    def add(self, what: str, first: float, second: float, wanted: str) -> None:
-        self.figures[what] = {"first": first, "second": second, "ratio": first / second}
-        self.ratios.append([what, f"{first:.3f}", f"{second:.3f}", f"{first / second:.2f}", wanted])
+Ratio = dict[str, Any]
 
 
-def measure(graph: Graph, label: str, *, limit: float, console: Console) -> ValuesReport:
-    """All parts; `graph` is a dense one, and `label` the one of its edges over which closures are measured."""
-    report = ValuesReport()
-    with tempfile.TemporaryDirectory(prefix="meander-bench-") as folder:
-        dense = Path(folder, "dense.csv")
-        _write_dense(graph.of([label]), dense)
-        with console.status("predicates"):
-            _measure_predicates(dense, report)
-        with console.status("columns that nothing reads"):
-            _measure_columns(Path(folder), report)
-        with console.status("time-respecting paths"):
-            _measure_ascending(dense, Path(folder), report)
-        for name, query in FRAUD.items():
-            with console.status(f"fraud: {name}"):
-                _measure_fraud(name, query, Path(folder), limit, report)
-    return report
+def ratio(what: str, sides: tuple[float, float], wanted: str) -> Ratio:
+    """Two sides in seconds of processor time, the first over the second, and what that should be."""
+    return {
+        "what": what,
+        "first": sides[0],
+        "second": sides[1],
+        "ratio": sides[0] / sides[1],
+        "wanted": wanted,
+    }
+
+
+PARTS = ("predicates", "columns", "ascending", *FRAUD)
+
+
+def measure(part: str, graph: Graph, *, size: float, limit: float) -> dict[str, Any]:
+    """One of `PARTS`: ratios, or a fraud query beside DuckDB.
+
+    `graph` has the edges of one label of a dense graph, over which closures are measured. `size` is the share of the
+    generated transfers to use.
+    """
+    with tempfile.TemporaryDirectory(prefix="meander-bench-") as name:
+        folder = Path(name)
+        if part in FRAUD:
+            return _measure_fraud(part, FRAUD[part], folder, size, limit)
+        if part == "columns":
+            return {"ratios": _measure_columns(folder, size)}
+        dense = folder / "dense.csv"
+        _write_dense(graph, dense)
+        if part == "predicates":
+            return {"ratios": _measure_predicates(dense)}
+        return {"ratios": _measure_ascending(dense, folder, size)}
 
 
 def _write_dense(graph: Graph, path: Path) -> None:
@@ -162,7 +159,7 @@ def in_turns(
     return min(times[0]), min(times[1])
 
 
-def _measure_predicates(dense: Path, report: ValuesReport) -> None:
+def _measure_predicates(dense: Path) -> list[Ratio]:
     declared = "(w INT)"
     plain = _query("Answer(x, y) <- e*(x, y) as P.")
     few = _query("Answer(x, y) <- e[w = 7]*(x, y) as P.", declared=declared)
@@ -172,20 +169,22 @@ def _measure_predicates(dense: Path, report: ValuesReport) -> None:
         for batch in meander.run(plain, dense).batches(vertices="string"):
             batch.filter(pc.not_equal(batch["src"], batch["trg"]))
 
-    report.add(
-        "Q1, predicate applied to its answers / Q1 with a predicate that keeps one edge in a hundred",
-        *in_turns(filtered_afterwards, _read_all(few, dense)),
-        "≥ 10",
-    )
-    report.add(
-        "Q1 with a predicate that keeps all edges / Q1",
-        *in_turns(_read_all(every, dense), _read_all(plain, dense)),
-        "≤ 1.15",
-    )
+    return [
+        ratio(
+            "Q1, predicate applied to its answers / Q1 with a predicate that keeps one edge in a hundred",
+            in_turns(filtered_afterwards, _read_all(few, dense)),
+            "≥ 10",
+        ),
+        ratio(
+            "Q1 with a predicate that keeps all edges / Q1",
+            in_turns(_read_all(every, dense), _read_all(plain, dense)),
+            "≤ 1.15",
+        ),
+    ]
 
 
-def _measure_columns(folder: Path, report: ValuesReport) -> None:
-    transfers = make_transfers(400_000, ACCOUNTS)
+def _measure_columns(folder: Path, size: float) -> list[Ratio]:
+    transfers = make_transfers(int(WIDE * size), ACCOUNTS)
     narrow, wide = folder / "narrow.csv", folder / "wide.csv"
     transfers.write(narrow)
     transfers.write(wide, extra_columns=10)
@@ -198,54 +197,58 @@ def _measure_columns(folder: Path, report: ValuesReport) -> None:
 
     ours = in_turns(read(wide), read(narrow))
     arrows = in_turns(by_arrow(wide), by_arrow(narrow))
-    report.add(
-        "what ten columns that nothing reads add to reading a .csv / what they add to Arrow's reader",
-        max(ours[0] - ours[1], 1e-6),
-        max(arrows[0] - arrows[1], 1e-6),
-        "≤ 1",
-    )
     plain = _query("Answer(x, y) <- transfer(x, y).", window="24h", slide="1h")
-    report.add(
-        "a scan of the file with ten more columns / without them",
-        *in_turns(_read_all(plain, wide), _read_all(plain, narrow)),
-        "",
-    )
-
-
-def _measure_ascending(dense: Path, folder: Path, report: ValuesReport) -> None:
-    report.add(
-        "c2q+ by the closure / c2q+ ascending",
-        *in_turns(
-            _read_all(_query("Answer(x, y) <- e+(x, y) as P."), dense, path_operator="closure"),
-            _read_all(_query("Answer(x, y) <- e+(x, y) as P ascending."), dense),
+    return [
+        ratio(
+            "what ten columns that nothing reads add to reading a .csv / what they add to Arrow's reader",
+            (max(ours[0] - ours[1], 1e-6), max(arrows[0] - arrows[1], 1e-6)),
+            "≤ 1",
         ),
-        "≥ 1",
-    )
-    transfers = folder / "transfers.csv"
-    make_transfers(TRANSFERS, ACCOUNTS, span=30 * 24 * HOUR).write(transfers)
-    report.add(
-        f"transfer+ / transfer+ ascending, {TRANSFERS:,} transfers, 24h by 1h",
-        *in_turns(
-            _read_all(_query("Answer(x, y) <- transfer+(x, y) as P.", window="24h", slide="1h"), transfers),
-            _read_all(
-                _query("Answer(x, y) <- transfer+(x, y) as P ascending.", window="24h", slide="1h"), transfers
+        ratio(
+            "a scan of the file with ten more columns / without them",
+            in_turns(_read_all(plain, wide), _read_all(plain, narrow)),
+            "",
+        ),
+    ]
+
+
+def _measure_ascending(dense: Path, folder: Path, size: float) -> list[Ratio]:
+    transfers, count = folder / "transfers.csv", int(TRANSFERS * size)
+    make_transfers(count, max(10, int(ACCOUNTS * size)), span=30 * 24 * HOUR).write(transfers)
+    plain = _query("Answer(x, y) <- transfer+(x, y) as P.", window="24h", slide="1h")
+    ordered = _query("Answer(x, y) <- transfer+(x, y) as P ascending.", window="24h", slide="1h")
+    return [
+        ratio(
+            "the plus of one label by the closure / the same, ascending",
+            in_turns(
+                _read_all(_query("Answer(x, y) <- e+(x, y) as P."), dense, path_operator="closure"),
+                _read_all(_query("Answer(x, y) <- e+(x, y) as P ascending."), dense),
             ),
-            rounds=1,
+            "≥ 1",
         ),
-        "≥ 2",
-    )
+        ratio(
+            f"transfer+ / transfer+ ascending, {count:,} transfers, 24h by 1h",
+            in_turns(_read_all(plain, transfers), _read_all(ordered, transfers), rounds=1),
+            "≥ 2",
+        ),
+    ]
 
 
-def _measure_fraud(name: str, query: FraudQuery, folder: Path, limit: float, report: ValuesReport) -> None:
+def _measure_fraud(name: str, query: FraudQuery, folder: Path, size: float, limit: float) -> dict[str, Any]:
     from meander.bench.peers import duckdb_values
 
-    transfers = make_transfers(FRAUD_TRANSFERS, FRAUD_ACCOUNTS)
+    transfers = make_transfers(int(FRAUD_TRANSFERS * size), max(10, int(FRAUD_ACCOUNTS * size)))
     expected, seconds = duckdb_values.answers_by_slide(
         transfers, query.named, query.answers, window=query.window, slide=query.slide, limit=limit
     )
+    measured: dict[str, Any] = {
+        "query": name,
+        "about": query.about,
+        "edges": transfers.edges,
+        "slides": len(expected),
+    }
     if not expected:
-        report.fraud.append([name, "0", "no slide within the time limit", "", "", ""])
-        return
+        return measured
     part = transfers.before((max(expected) + 1) * query.slide)
     path = folder / f"{name}.csv"
     part.write(path)
@@ -256,19 +259,8 @@ def _measure_fraud(name: str, query: FraudQuery, folder: Path, limit: float, rep
         declared="(amount FLOAT)",
     )
     own = min(_time_of(text, path) for _ in range(3))
-    compared = compare(meander.run(text, path).to_arrow(), expected, query)
-    rates = part.edges / seconds, part.edges / own
-    report.figures[name] = {"edges": part.edges, "duckdb": rates[0], "meander": rates[1], "slides": compared}
-    report.fraud.append(
-        [
-            f"{name}: {query.about}",
-            f"{part.edges:,}",
-            f"{rates[0]:,.0f}",
-            f"{rates[1]:,.0f}",
-            f"{rates[1] / rates[0]:.1f}",
-            str(compared),
-        ]
-    )
+    compare(meander.run(text, path).to_arrow(), expected, query)
+    return {**measured, "edges": part.edges, "DuckDB": part.edges / seconds, "Meander": part.edges / own}
 
 
 def _time_of(text: str, path: Path) -> float:

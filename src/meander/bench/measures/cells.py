@@ -1,4 +1,4 @@
-"""How work spreads over cells: `meander bench --cells 2,3,8`.
+"""How work spreads over cells.
 
 For each workload and number of cells all cells are run in one process, one after the other. Counted are the edges
 that are broadcast and the rows that go between cells; how even the cells of the last stage are, as the largest over
@@ -10,13 +10,13 @@ Spark's own cost of a batch comes on top.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from meander.bench.data import Graph, load
+from meander.bench.data import Graph
 from meander.bench.workloads import STREAM, Workload
 from meander.dataflow.sinks.sink import Encoding
 from meander.dataflow.tabular import from_arrow
@@ -28,7 +28,6 @@ from meander.spark.cell.local_cells import LocalCells, StageCell
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, Kind, cell_keys, closed
 
-PREFIX = 30_000
 BATCH_EDGES = 5_000
 WARM_UP_EDGES = 2_000
 
@@ -53,35 +52,21 @@ class Spread:
 
 
 def measure_cells(
-    workloads: Sequence[Workload],
-    numbers: Sequence[int],
-    *,
-    window: int,
-    slide: int,
-    prefix: int,
-    path_operator: str = "auto",
-    note: Callable[[Spread], None] = lambda spread: None,
+    workload: Workload, graph: Graph, numbers: Sequence[int], *, window: int, slide: int
 ) -> list[Spread]:
-    """Each workload with one cell and with each of the numbers of cells."""
-    graphs: dict[str, Graph] = {}
+    """A workload with one cell and with each of the numbers of cells."""
+    text = workload.text(window, slide)
     spreads = []
-    for workload in workloads:
-        name = workload.data.name
-        if name not in graphs:
-            graphs = {name: load(workload.data)}
-        graph = graphs[name].of(workload.labels).prefix(prefix, slide)
-        text = workload.text(window, slide)
-        for cells in dict.fromkeys([1, *numbers]):
-            # Kernels are compiled, or fetched from where they were kept, before time is taken.
-            run_workload(workload, graph.prefix(WARM_UP_EDGES, slide), text, cells, path_operator)
-            spreads.append(run_workload(workload, graph, text, cells, path_operator))
-            note(spreads[-1])
+    for cells in dict.fromkeys([1, *numbers]):
+        # Kernels are compiled, or fetched from where they were kept, before time is taken.
+        run_workload(workload, graph.prefix(WARM_UP_EDGES, slide), text, cells)
+        spreads.append(run_workload(workload, graph, text, cells))
     return spreads
 
 
-def run_workload(workload: Workload, graph: Graph, text: str, cells: int, path_operator: str) -> Spread:
+def run_workload(workload: Workload, graph: Graph, text: str, cells: int) -> Spread:
     """One workload by a number of cells, in batches of a fixed number of edges."""
-    options = RunOptions(cells=cells, path_operator=path_operator)
+    options = RunOptions(cells=cells)
     staged = staged_plan([compile_query(text, options, name="q")], options)
     jobs = stage_jobs(
         staged, cell_keys(cells, cells), run="bench", formats={"q": Encoding.STRING_FRAME}, options=options
@@ -149,57 +134,3 @@ def evenness(counts: Sequence[int]) -> float:
     """The largest over the mean: 1 is even, the number of cells is all in one; 1 where there is nothing."""
     total = sum(counts)
     return max(counts) * len(counts) / total if total else 1.0
-
-
-HEADER = (
-    "query",
-    "cells",
-    "stages",
-    "broadcast",
-    "rows per edge",
-    "derived",
-    "edges",
-    "state",
-    "answers",
-    "gain at most",
-    "work",
-)
-
-
-def table(spreads: Sequence[Spread]) -> list[list[str]]:
-    """The spreads as a table, the header first; gain and work are relative to one cell."""
-    alone = {(spread.data, spread.query): spread for spread in spreads if spread.cells == 1}
-    rows = [list(HEADER)]
-    for spread in spreads:
-        base = alone[spread.data, spread.query]
-        if spread.cells > 1:
-            rows.append(
-                [
-                    spread.query,
-                    str(spread.cells),
-                    str(spread.stages),
-                    f"{spread.broadcast:.0%}",
-                    f"{spread.rows_per_edge:.2f}",
-                    f"{spread.derived:,}",
-                    f"{spread.edges_even:.2f}",
-                    f"{spread.state_even:.2f}",
-                    f"{spread.answers_even:.2f}",
-                    f"{base.seconds / spread.seconds:.1f}",
-                    f"{spread.all_seconds / base.all_seconds:.1f}",
-                ]
-            )
-    return rows
-
-
-def as_markdown(spreads: Sequence[Spread]) -> str:
-    """A table for each data set."""
-    parts = []
-    for data in dict.fromkeys(spread.data for spread in spreads):
-        some = [spread for spread in spreads if spread.data == data]
-        header, *rows = table(some)
-        rule = ["---"] + ["---:"] * (len(header) - 1)
-        lines = [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
-        sizes = sorted({spread.edges for spread in some})
-        edges = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-        parts.append(f"**{data}**, the first {edges} edges of each query's labels\n\n" + "\n".join(lines))
-    return "\n\n".join(parts)
