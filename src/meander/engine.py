@@ -20,7 +20,7 @@ from meander.algebra.nodes import Path, Plan, WScan
 from meander.algebra.printing import walk
 from meander.algebra.translate import path_results, result_labels, translate
 from meander.errors import ArgumentError, QueryError
-from meander.options import DEFAULTS, RunOptions
+from meander.options import DEFAULTS, RunOptions, check_proofs
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import PhysicalPlan, QueryPlan, build
 from meander.physical.stages import StagedPlan, build_stages
@@ -127,6 +127,8 @@ def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[Qu
     """The logical plan to run for each result, with demand passed into its closures."""
     proofs = query.proofs if options.paths else {}
     if options.proofs:
+        if query.requested_plan:
+            check_proofs(plan=query.requested_plan)
         # No demand: only a closure obeys it, and none but the last step of a query may be one.
         return [
             QueryPlan(

@@ -70,7 +70,8 @@ class RunOptions:
         given = {name: getattr(self, name) for name in OPTION_NAMES}
         for name, value in _read(given, self.time_unit, str).items():
             object.__setattr__(self, name, value)
-        _check_proofs(self.proofs, self.cells, self.plan, str)
+        if self.proofs:
+            check_proofs(self.cells, self.plan)
 
     @classmethod
     def of(cls, *, spelled: Callable[[str], str] = str, **given: Any) -> RunOptions:
@@ -80,10 +81,8 @@ class RunOptions:
         """
         unit = str(given.get("time_unit", DEFAULTS.time_unit))
         read = _read(given, unit, spelled)
-        proofs, cells, plan = (
-            read.get(name, getattr(DEFAULTS, name)) for name in ("proofs", "cells", "plan")
-        )
-        _check_proofs(proofs, cells, plan, spelled)
+        if read.get("proofs"):
+            check_proofs(read.get("cells", 1), read.get("plan"), spelled)
         return cls(**read)
 
     def check_local(self, *, spelled: Callable[[str], str] = str, hint: str) -> None:
@@ -98,14 +97,14 @@ SESSION_OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("time_unit
 """The options of `Session.start`: the time unit belongs to the session, and a plan to a query."""
 
 
-def _check_proofs(proofs: bool, cells: int, plan: int | None, spelled: Callable[[str], str]) -> None:
+def check_proofs(cells: int = 1, plan: int | None = None, spelled: Callable[[str], str] = str) -> None:
     """Refuse what proofs cannot be found with: a proof is about the query as written, in one cell."""
-    if proofs and cells > 1:
+    if cells > 1:
         raise ArgumentError(
             f"{spelled('proofs')} needs one cell, not {cells}",
             hint=f"leave out {spelled('cells')}: a proof may need the edges of every cell",
         )
-    if proofs and plan:
+    if plan:
         raise ArgumentError(
             f"{spelled('proofs')} runs plan 0, not plan {plan}",
             hint=f"leave out {spelled('plan')}: a proof follows the rules of the query as written",

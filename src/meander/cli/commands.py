@@ -113,6 +113,7 @@ def explain(
     cells: Annotated[
         int, typer.Option("--cells", metavar="N", min=1, help="Show the plan for N cells.")
     ] = DEFAULTS.cells,
+    proofs: Annotated[bool, typer.Option("--proofs", help="Show the plan of a run with --proofs.")] = False,
 ) -> None:
     """Show the plan that will run for a query, the state that it will hold, and warnings."""
     from meander.explain import EVERY_STAGE, STAGES, Explanation, sections
@@ -125,6 +126,7 @@ def explain(
         path_operator=path_operator,
         demand=demand,
         cells=cells,
+        proofs=proofs,
         spelled=command_line_name,
     )
     text, language = read_query(query)
@@ -208,6 +210,10 @@ def run(
     paths: Annotated[
         bool, typer.Option("--paths", help="Emit the path that proves each answer.")
     ] = DEFAULTS.paths,
+    proofs: Annotated[
+        bool,
+        typer.Option("--proofs", help="Emit the tree that proves each answer, down to edges of the input."),
+    ] = DEFAULTS.proofs,
     mode: Annotated[
         str,
         typer.Option(
@@ -260,6 +266,7 @@ def run(
     check_choice("--runner", runner, RUNNERS)
     options = RunOptions.of(
         paths=paths,
+        proofs=proofs,
         mode=mode,
         lateness=lateness,
         max_jump=max_jump,

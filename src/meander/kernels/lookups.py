@@ -104,6 +104,18 @@ def bound_row(
     return find_bound(graph, extension, atom, relation, bound)
 
 
+@inner_kernel
+def bind_output(program: Program, key: Array, bound: Array) -> bool:
+    """Bind the variables of the output to the columns of a tuple; False where one variable has two columns that
+    differ."""
+    for column in range(program.output.size):
+        bound[program.output[column]] = key[column]
+    agrees = True
+    for column in range(program.output.size):
+        agrees = agrees and bound[program.output[column]] == key[column]
+    return agrees
+
+
 @kernel
 def find_matches(graph: Graph, join: Join, targets: Targets, out: Array) -> None:
     """For each target the rows of the first match that lasts as long, by atom; UNPROVED if there is none."""
@@ -111,12 +123,12 @@ def find_matches(graph: Graph, join: Join, targets: Targets, out: Array) -> None
     bound = matching.values
     atoms = program.relation.size
     for i in range(targets.ts.size):
-        for column in range(program.output.size):
-            bound[program.output[column]] = targets.key[i, column]
+        out[i, 0] = UNPROVED
+        if not bind_output(program, targets.key[i], bound):
+            continue
         time = targets.ts[i]
         start_match(graph, program, extension, atoms, time, False, FOREVER, matching)
         if next_match(graph, program, extension, atoms, time, False, targets.exp[i] - 1, matching) < 0:
-            out[i, 0] = UNPROVED
             continue
         for atom in range(atoms):
             out[i, atom] = bound_row(graph, program, extension, atom, join.relation[atom], bound)
