@@ -89,7 +89,7 @@ def naming(case: Case) -> Iterator[None]:
 
 
 def judge_case(case: Case, path_operator: str, expected: Expected) -> None:
-    plan = None if case.plan is None else case.plan % len(meander.plans(case.text))
+    plan = None if case.plan is None or case.proofs else case.plan % len(meander.plans(case.text))
     rejects: list[Any] = []
     records = meander.run(
         case.text,
@@ -97,6 +97,7 @@ def judge_case(case: Case, path_operator: str, expected: Expected) -> None:
         lateness=case.lateness,
         mode=case.mode,
         paths=case.paths,
+        proofs=case.proofs,
         batch_rows=case.batch_rows,
         plan=plan,
         path_operator=path_operator,
@@ -105,6 +106,6 @@ def judge_case(case: Case, path_operator: str, expected: Expected) -> None:
         rejects=rejects,
     )
     first_path = path_operator == "negative-tuple"
-    judge(records, expected, mode=case.mode, paths=case.paths, first_path=first_path)
+    judge(records, expected, mode=case.mode, paths=case.paths, proofs=case.proofs, first_path=first_path)
     rejected = Counter({name: len(edges) for name, edges in expected.rejected.items() if edges})
     assert Counter(reject["stream"] for reject in rejects) == rejected

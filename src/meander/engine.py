@@ -15,11 +15,12 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
+from meander.algebra.derivations import Head, derivations
 from meander.algebra.nodes import Path, Plan, WScan
 from meander.algebra.printing import walk
 from meander.algebra.translate import path_results, result_labels, translate
 from meander.errors import ArgumentError, QueryError
-from meander.options import DEFAULTS, RunOptions
+from meander.options import DEFAULTS, RunOptions, check_proofs
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import PhysicalPlan, QueryPlan, build
 from meander.physical.stages import StagedPlan, build_stages
@@ -97,6 +98,11 @@ class CompiledQuery:
         """By result: the canonical paths that prove its answers, if its answers are paths."""
         return {head: paths or () for head, paths in path_results(self.regular).items()}
 
+    @cached_property
+    def derivations(self) -> dict[str, Head]:
+        """By result: how the rules derive its answers, over the canonical plan."""
+        return derivations(self.regular)
+
 
 def compile_query(
     text: str,
@@ -113,12 +119,28 @@ def compile_query(
     know, by stream. Raises `QueryError` for an invalid text.
     """
     regular = parse(text, language=language, unit=options.time_unit, views=views, types=types)
-    return CompiledQuery(text, regular, name, options.plan)
+    # A proof follows the query as written.
+    return CompiledQuery(text, regular, name, 0 if options.proofs else options.plan)
 
 
 def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[QueryPlan]:
     """The logical plan to run for each result, with demand passed into its closures."""
     proofs = query.proofs if options.paths else {}
+    if options.proofs:
+        if query.requested_plan:
+            check_proofs(plan=query.requested_plan)
+        # No demand: only a closure obeys it, and none but the last step of a query may be one.
+        return [
+            QueryPlan(
+                query.name,
+                head,
+                query.labels[head],
+                plan,
+                proofs.get(head, ()),
+                derivation=query.derivations[head],
+            )
+            for head, plan in query.canonical.items()
+        ]
     plans = [
         QueryPlan(query.name, head, query.labels[head], plan, proofs.get(head, ()))
         for head, plan in query.chosen_plans.items()
@@ -225,6 +247,7 @@ def open_dataflow(
         plan,
         mode=options.mode,
         paths=options.paths,
+        proofs=options.proofs,
         memory=options.memory,
         folder=folder,
         threads=options.threads,

@@ -59,6 +59,7 @@ class Dataflow:
         *,
         mode: str = "intervals",
         paths: bool = False,
+        proofs: bool = False,
         memory: int | None = None,
         folder: Path | None = None,
         threads: int = 1,
@@ -67,56 +68,58 @@ class Dataflow:
             raise ArgumentError(f"unknown mode {mode!r}", hint=f"accepted: {', '.join(MODES)}")
         if threads < 1:
             raise ArgumentError(f"invalid number of threads: {threads}", hint="threads is 1 or more")
-        self.plan, self.mode, self.paths = plan, mode, paths
+        self.plan, self.mode = plan, mode
+        # The path or the proof of an answer is looked for at the end of its part.
+        self.proves = paths or any(result.proof is not None for result in plan.results)
         self.pool = LanePool(threads)
         self.budget = Budget(memory)
         self.stores: dict[str, Store] = {}
         self.folder = folder
         self.vertices = Vertices(self._store("vertices"))
         self.relations = {number: relation for relation, number in enumerate(plan.indexed)}
-        self.graph = WindowGraph(self._store("graph of the window"), list(plan.indexed.values()))
+        links = list(plan.indexed.values())
+        self.graph = WindowGraph(self._store("graph of the window"), links, validity=proofs)
         self.encoders = {
             stream: StreamEncoder(stream, nodes, self.vertices) for stream, nodes in readers(plan).items()
         }
         labels = {stream: encoder.classes for stream, encoder in self.encoders.items()}
-        self.results = [
-            ResultStream(
-                result,
-                self.graph,
-                self.relations,
-                self._store(f"result {number} {result.head}"),
-                mode=mode,
-                paths=paths,
-                pool=self.pool,
-            )
-            for number, result in enumerate(plan.results)
-            if not result.raw
-        ]
         self.pipeline = Pipeline(
             self.pool,
             self._start,
             self._finish,
             results=[result.input for result in plan.results],
-            paths=paths,
+            paths=self.proves,
         )
         # Operators whose output other operators read, here or in another stage; these and those in the graph are
         # awaited at once, the others when their answers are emitted.
         self.read = {source for node in plan.operators for source in node.inputs}
         self.read |= {result.input for result in plan.results if result.raw}
         self.awaited = self.read | set(self.relations)
+        self.results = [
+            ResultStream(
+                result,
+                self._context(result.input, self._store(f"result {number} {result.head}"), labels),
+                paths=paths,
+                proofs=proofs,
+            )
+            for number, result in enumerate(plan.results)
+            if not result.raw
+        ]
         self.operators: list[Operator] = [
-            OPERATORS[type(node)](node, self._context(number, labels))
+            OPERATORS[type(node)](
+                node, self._context(number, self._store(f"#{number} {plan.names[number]}"), labels)
+            )
             for number, node in enumerate(plan.operators)
         ]
         clock = self._store("clock")
         self.clock = Clock(clock, "clock")
         retracts_paths = any(result.retracts_paths for result in self.results)
         tables = {node.stream for node in plan.operators if isinstance(node, ScanOp) and node.table}
-        self.cutter = Cutter(clock, paths=paths, retracts_paths=retracts_paths, tables=tables)
+        self.cutter = Cutter(clock, paths=self.proves, retracts_paths=retracts_paths, tables=tables)
         self.reclaimer = VertexReclaimer(clock, self.vertices, self.graph, self.operators, self.results)
         for name in ("rows_in", "rows_out"):
             clock.array(name, len(plan.operators), np.int64)
-        meaning = repr((plan.operators, plan.results, plan.indexed, mode, paths))
+        meaning = repr((plan.operators, plan.results, plan.indexed, mode, paths, proofs))
         self.identity = np.frombuffer(hashlib.sha256(meaning.encode()).digest(), np.uint8)
         clock.array("plan", self.identity.size, np.uint8)[:] = self.identity
 
@@ -126,18 +129,19 @@ class Dataflow:
         self.stores[owner] = Store(owner, self.budget, folder)
         return self.stores[owner]
 
-    def _context(self, number: int, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
+    def _context(self, number: int, store: Store, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
+        """What an operator, or a result of its tuples, is provided with."""
         is_read = number in self.read
         return Context(
             number=number,
-            store=self._store(f"#{number} {self.plan.names[number]}"),
+            store=store,
             graph=self.graph,
             relations=self.relations,
             labels=labels,
             vertices=self.vertices,
             pool=self.pool,
             mode=self.mode,
-            paths=self.paths,
+            paths=self.proves,
             is_read=is_read,
             ahead=0 if is_read else self.pipeline.depth,
         )

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
+from meander.algebra.derivations import Head
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.printing import path_expression, value_names
 from meander.algebra.trees import walk
 from meander.errors import ArgumentError
 from meander.physical.path_operators import ASCENDING, PATH_OPERATORS
 from meander.physical.programs import JoinProgram, lists_walked, plan_programs
+from meander.physical.proofs import ProofPlan, proof_plan
 from meander.physical.streams import PLAIN, StreamRef, StreamSchema, stream_of
 from meander.rewrite.trees import root_of
 from meander.syntax.query import PathOrder
@@ -153,6 +155,7 @@ class Result:
     proofs: tuple[Proof, ...] = ()
     raw: bool = False
     values: tuple[Property, ...] = ()
+    proof: ProofPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +188,8 @@ class PhysicalPlan:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What to run of one query's result: its logical plan, the label of its answers, what proves them.
+    """What to run of one query's result: its logical plan, the label of its answers, the paths that prove them, and
+    how the plan, which is then the canonical one, derives them.
 
     `raw` is for plans whose tuples go to another stage.
     """
@@ -196,6 +200,7 @@ class QueryPlan:
     plan: Plan
     proofs: tuple[Path, ...] = ()
     raw: bool = False
+    derivation: Head | None = None
 
 
 class _Builder:
@@ -217,13 +222,12 @@ class _Builder:
         # A proof reads derived edges as of each instant, and the plan may derive the answer in another way. So the
         # operator of these edges must not lag behind: S-PATH extends a pair at the very instant, the closure per
         # segment.
+        derived = [
+            source for query in plans for proof in (query.proofs if paths else ()) for source in proof.inputs
+        ]
+        derived += [plan for query in plans if query.derivation for plan in _looked_up(query.plan)]
         self.proving = {
-            (node.inputs, node.expr)
-            for query in plans
-            for proof in (query.proofs if paths else ())
-            for source in proof.inputs
-            for node in walk(source)
-            if isinstance(node, Path)
+            (node.inputs, node.expr) for plan in derived for node in walk(plan) if isinstance(node, Path)
         }
         self.operators: list[Operator] = []
         self.names: list[str] = []
@@ -304,6 +308,10 @@ class _Builder:
                 return self.build_path(plan, None)
 
     def build_pattern(self, plan: Pattern) -> int:
+        return self.add(self.pattern(plan), f"PATTERN {plan.label}", plan)
+
+    def pattern(self, plan: Pattern) -> PatternOp:
+        """The operator of a `Pattern`, its inputs built and indexed."""
         sources = tuple(self.build(source) for source in plan.inputs)
         closures = tuple(isinstance(self.operators[source], PathOp) for source in sources)
         compared = [frozenset(int(ref.name) for ref in refs(term)) for term in conjuncts(plan.predicate)]
@@ -319,7 +327,7 @@ class _Builder:
             self.index(source)
         types = plan.variable_types
         has_values = any(kind is not ValueType.VERTEX for kind in types)
-        operator = PatternOp(
+        return PatternOp(
             sources,
             plan.ends,
             plan.output,
@@ -327,7 +335,17 @@ class _Builder:
             plan.predicate,
             _decided(types) if has_values else (),
         )
-        return self.add(operator, f"PATTERN {plan.label}", plan)
+
+    def source(self, plan: Plan) -> int:
+        """The operator below the filters of a plan; a filter may keep to the paths from one vertex."""
+        match plan:
+            case Filter(input=Path() as path) if (root := root_of(plan.predicate)) is not None:
+                bound = bound_vertex(root)
+                assert bound is not None
+                return self.build_path(path, bound[1])
+            case Filter():
+                return self.source(plan.input)
+        return self.build(plan)
 
     def build_path(self, plan: Path, root: str | int | None) -> int:
         operator, _ = self.path(plan, root)
@@ -341,20 +359,20 @@ class _Builder:
         order = f" {plan.order}" if plan.order else ""
         return self.add(operator, f"PATH {plan.label}: {path_expression(plan)}{order}", plan)
 
-    def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[str, ...]]:
-        """The operator of a `Path`, its inputs built and indexed, and what the edge of each move is called.
+    def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[int, ...]]:
+        """The operator of a `Path`, its inputs built and indexed, and which input each move reads.
 
         Inputs of other names may be one operator, so it is the move that knows the name.
         """
         built = [self.build(source) for source in plan.inputs]
         sources = tuple(dict.fromkeys(built))
         dfa = automata.minimal_dfa(plan.expr)
-        named = [
-            ((state, sources.index(built[int(name)]), direction < 0, target), plan.inputs[int(name)].label)
+        numbered = [
+            ((state, sources.index(built[int(name)]), direction < 0, target), int(name))
             for state, row in enumerate(dfa.transitions)
             for (name, direction), target in sorted(row.items())
         ]
-        moves = tuple(move for move, _ in named)
+        moves = tuple(move for move, _ in numbered)
         for _, source, inverse, _ in moves:
             self.index(sources[source], out=not inverse, into=inverse)
         is_ordered = plan.order is not PathOrder.ANY
@@ -367,7 +385,20 @@ class _Builder:
         operator = PathOp(
             sources, dfa.states, tuple(sorted(dfa.accepting)), moves, how, root, order=plan.order
         )
-        return operator, tuple(label for _, label in named)
+        return operator, tuple(number for _, number in numbered)
+
+    def proof(self, path: Path) -> Proof:
+        """A path that proves answers, with what the edge of each move is called."""
+        operator, read = self.path(path, None)
+        return Proof(operator, tuple(path.inputs[number].label for number in read))
+
+
+def _looked_up(plan: Plan) -> tuple[Plan, ...]:
+    """The plans whose tuples a proof of the plan's tuples looks up: all below it, and itself unless it is a path or a
+    selection from one."""
+    while isinstance(plan, Filter):
+        plan = plan.input
+    return plan.inputs if isinstance(plan, Path) else (plan,)
 
 
 def output_arity(operators: Sequence[Operator], number: int) -> int:
@@ -408,10 +439,19 @@ def build(
         if isinstance(builder.operators[number], ScanOp | ReceiveOp | FilterOp):
             # Answers come from a table that has each tuple once.
             builder.index(number)
-        proofs = tuple(Proof(*builder.path(path, None)) for path in query.proofs) if paths else ()
-        plan, values = query.plan, query.plan.values
+        paths_of = query.proofs if paths else ()
         results.append(
-            Result(query.query, query.head, query.label, number, plan.arity, proofs, query.raw, values)
+            Result(
+                query.query,
+                query.head,
+                query.label,
+                number,
+                query.plan.arity,
+                tuple(map(builder.proof, paths_of)),
+                query.raw,
+                query.plan.values,
+                None if query.derivation is None else proof_plan(query.derivation, builder),
+            )
         )
         builder.readers.setdefault(number, []).append(
             f"{query.query}.{query.head}" if query.query else query.head

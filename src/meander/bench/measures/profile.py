@@ -160,7 +160,7 @@ def measure(file: str, text: str, *, paths: bool = False) -> dict[str, Any]:
     """
     options = RunOptions(paths=paths)
     plan = physical_plan([compile_query(text, options)], options)
-    schema = AnswerSchema.of(plan.results[0], paths=paths)
+    schema = AnswerSchema.of(plan.results[0], proofs=False, paths=paths)
 
     def run(clock: Clock, edges: int | None, out: Path) -> tuple[int, int]:
         with clock.of(START):

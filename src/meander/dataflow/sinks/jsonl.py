@@ -38,7 +38,8 @@ def _records(answers: Answers, literal_bytes: int) -> Records:
     labels = _no_columns(1) if path is None else _columns(path.label.rows, (path.label,))
     offsets = np.zeros(answers.rows + 1, np.int64)
     given = np.zeros(answers.rows, np.bool_)
-    values = _columns(answers.rows, tuple(map(_json_text, answers.properties)))
+    proof = () if answers.proof is None else (answers.proof,)
+    values = _columns(answers.rows, (*map(json_text, answers.properties), *proof))
     most = _most_bytes(vertices) + _most_bytes(values) + literal_bytes + 3 * MOST_DIGITS
     if path is not None:
         offsets = np.ascontiguousarray(path.offsets, np.int64)
@@ -61,7 +62,7 @@ def _records(answers: Answers, literal_bytes: int) -> Records:
     )
 
 
-def _json_text(column: ValueColumn) -> Text:
+def json_text(column: ValueColumn) -> Text:
     """The values as spans that the writing kernel knows: names, or JSON text."""
     if isinstance(column.values, Text):
         return column.values
@@ -83,7 +84,8 @@ def _json_text(column: ValueColumn) -> Text:
 
 def _most_bytes(names: Columns) -> Array:
     """An upper bound, for each row, of the bytes of its names and of the separators between them."""
-    most: Array = (MOST_ESCAPED * (names.end - names.start) + MOST_DIGITS + 4).sum(axis=0)
+    factor = np.where(names.kind == VERBATIM, 1, MOST_ESCAPED)
+    most: Array = (factor * (names.end - names.start) + MOST_DIGITS + 4).sum(axis=0)
     return most
 
 
