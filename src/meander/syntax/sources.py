@@ -132,10 +132,10 @@ class Sources(TextErrors):
         source = Name(name, clause.name.span)
         window = clause.window, clause.slide or 1
         for stream in self.streams.values():
-            if stream.input == name and (stream.window, stream.slide) == window and not stream.is_table:
+            if stream.input == name and (stream.window, stream.slide) == window and stream.has_window:
                 own_name = replace(source, value=stream.name)
                 return replace(clause, name=own_name, source=None if stream.source is None else source)
-        if name not in self.streams or self.streams[name].is_table:
+        if name not in self.streams or not self.streams[name].has_window:
             return clause
         taken = {*self.streams, *self.views, *self.view_labels, *self.reserved}
         fresh = next(other for number in count(2) if (other := f"{name}_{number}") not in taken)
@@ -152,11 +152,13 @@ class Sources(TextErrors):
                     stream.span,
                     f"name the input: {self.keyword} {stream.name} FROM {source.source}",
                 )
-            if source is not None and source.is_table:
+            if source is not None and not source.has_window:
                 raise self.error(
-                    f"{stream.source} is a table, whose rows do not expire",
+                    f"{stream.source} is a table, whose rows do not expire"
+                    if source.is_table
+                    else f"{stream.source} has TUPLES, which keep their validity",
                     stream.span,
-                    "only a stream can be read through another window",
+                    "only a stream with a window can be read through another one",
                 )
             for name, kind in stream.properties:
                 if kind is not None and types.setdefault((stream.input, name), kind) is not kind:
@@ -215,7 +217,11 @@ class Sources(TextErrors):
                     f"the stream {stream.name} has two windows in this query: {_window(known)} and {_window(stream)}",
                     span,
                     "a name has one window in a query, in its views as well: "
-                    + another_window_hint(stream.name),
+                    + (
+                        another_window_hint(stream.name)
+                        if known.has_window and stream.has_window
+                        else "use the same one, or none"
+                    ),
                 )
             types = {value.name: value.type for value in known.properties}
             for name, kind in stream.properties:
