@@ -128,13 +128,13 @@ def test_plans_have_the_names_of_the_paper_and_the_choice_is_compared_with_the_b
     assert table.rows[1] == [
         "Q4",
         "4",
-        "250",
-        "500",
-        "1,000",
-        "250",
-        "2,000",
-        "1,000 (plan 1)",
-        "2,000 (plan 4)",
+        "plan 5: 250, 2.0 ms",
+        "500, 2.0 ms",
+        "1,000, 2.0 ms",
+        "250, 2.0 ms",
+        "2,000, 2.0 ms",
+        "plan 1: 1,000, 2.0 ms",
+        "plan 4: 2,000, 2.0 ms",
         "0.50",
     ]
     assert sections_of(stored)["Plan space"].limits == [
@@ -171,6 +171,12 @@ def test_operators_stand_beside_table_3() -> None:
     assert sections_of(stored)["Path operators"].limits == [
         "On snb another `--path-operator` is better than `auto`: closure in Q1 (10.0 times as fast)."
     ]
+
+
+def test_a_variant_that_reached_its_time_limit_has_the_number_of_its_edges() -> None:
+    result = {"edges": 2_000, "variants": {"1": measured(1_000, 1.0), "2": measured(2_000, 1.0)}}
+    (table,) = tables(results(record("threads", "meander", "Q1", variants("1", "2"), result)), "threads")
+    assert table.rows[1][3:] == ["1,000 (1,000)", "2,000", "2.0"]
 
 
 def test_a_failure_is_shown_and_has_no_figures() -> None:

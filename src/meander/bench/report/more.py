@@ -150,8 +150,8 @@ def threads(results: Results) -> Section | None:
                     record["data"],
                     record["query"],
                     f"{record['result']['edges']:,}",
-                    f"{one:,.0f}",
-                    f"{two:,.0f}",
+                    shown_rate(known["1"]),
+                    shown_rate(known["2"]),
                     times(two / one),
                 ]
             )

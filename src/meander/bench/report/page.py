@@ -56,7 +56,8 @@ engine has one thread.
   intervals, which it discards. The rate is edges over the total time, including reading and interning, in
   batches of 65,536 edges; runs are repeated, and the median is reported. The p99 of a slide is from a run with
   one batch per slide. Kernels are compiled beforehand. Variants of one experiment (operators, plans, windows)
-  take turns in one process, so that other load on the machine affects all alike.
+  take turns in one process, so that other load on the machine affects all alike. One that reaches its time
+  limit is measured on the edges up to there, whose number is then in brackets.
 - **Pathway**, which is incremental like Meander, gets dense integers for vertices, and its edges preloaded: an
   edge is inserted at its slide and deleted when it expires, all changes of a slide at one logical time; a
   closure is `pw.iterate`. The time to convert data frames into rows is not counted.
@@ -169,9 +170,15 @@ def _measured(results: Results) -> str:
     dates = sorted({record["date"] for record in results.measurements.values()})
     versions = sorted({record["version"] for record in results.measurements.values()})
     days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return (
+    prefixes = {record["settings"].get("prefix") for record in results.of("engines")} - {None}
+    short = (
+        f" This was a short run: even the main table has at most {max(prefixes):,} edges of a query."
+        if prefixes
+        else ""
+    )
+    return _wrapped(
         f"Measured on {days} on {machine_in_words(results.machine)}, with Meander {', '.join(versions)}. "
-        f"{len(results.measurements)} measurements."
+        f"{len(results.measurements)} measurements.{short}"
     )
 
 

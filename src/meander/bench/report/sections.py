@@ -83,9 +83,10 @@ def records(
 
 
 def variants(record: Record) -> dict[str, dict[str, Any]]:
-    """The variants of a record that did not fail, by name."""
+    """The variants of a record that did not fail, by name; `of` is the number of edges that they should process."""
     measured: dict[str, dict[str, Any]] = record["result"]["variants"]
-    return {name: variant for name, variant in measured.items() if "failure" not in variant}
+    of = record["result"]["edges"]
+    return {name: {**variant, "of": of} for name, variant in measured.items() if "failure" not in variant}
 
 
 def rate(measured: dict[str, Any] | None) -> float:
@@ -94,7 +95,11 @@ def rate(measured: dict[str, Any] | None) -> float:
 
 
 def shown_rate(measured: dict[str, Any] | None) -> str:
-    return NONE if measured is None else f"{rate(measured):,.0f}"
+    """The rate, and in brackets the number of edges of a variant that reached its time limit."""
+    if measured is None:
+        return NONE
+    reached = measured["edges"]
+    return f"{rate(measured):,.0f}" + (f" ({reached:,})" if reached < measured.get("of", reached) else "")
 
 
 def shown_p99(measured: dict[str, Any] | None) -> str:
