@@ -33,6 +33,7 @@ def measured(edges: int, seconds: float, p99: float | None = 0.002, **more: Any)
         "seconds": seconds,
         "p99": p99,
         "state_bytes": 5e6,
+        "version": "9",
         "slides": {"number": 10, "seconds": 1.0},
     } | more
 
@@ -202,17 +203,20 @@ def test_the_published_tables_are_whole() -> None:
     assert TABLE_3[SNB]["Q5"].rate / TABLE_2[SNB]["SGA"]["Q5"].rate - 1 == pytest.approx(0.049, abs=6e-4)
 
 
-def test_the_page_is_written_with_its_plots_and_without_old_ones(tmp_path: Path) -> None:
+def test_the_page_is_written_with_its_plots(tmp_path: Path) -> None:
     (tmp_path / "plots").mkdir()
-    (tmp_path / "plots" / "old.svg").write_text("")
+    (tmp_path / "plots" / "mine.svg").write_text("mine")
     write_page(main_table(2.0), tmp_path / "page.md", plots=tmp_path / "plots")
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"\]\(plots/(.+?\.svg)\)", text))
-    assert shown == {path.name for path in (tmp_path / "plots").iterdir()} != set()
+    assert len(shown) == 2
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"mine.svg", *shown}
+    words = " ".join(text.split())
     assert (
         "Measured on 2026-01-31 on a machine with 2 cores and 24 GiB of memory (a processor, Linux x86_64)"
-        in text
+        in words
     )
+    assert "with Meander 1.0+abc and DuckDB 9" in words
 
 
 def test_an_empty_page_says_so() -> None:

@@ -13,6 +13,7 @@ from meander.bench.report.sections import (
     Plot,
     Section,
     Table,
+    duration,
     edges_of,
     graphs,
     listed,
@@ -26,7 +27,6 @@ from meander.bench.report.sections import (
     variants,
 )
 from meander.bench.results import Record, Results
-from meander.syntax.durations import format_duration
 
 PEERS = ("Pathway", "DuckDB")
 PAPER_PLANS = ("SGA", "P1", "P2", "P3")
@@ -241,7 +241,7 @@ def _sensitivity(results: Results, experiment: str, parameter: str, section: Sec
                 Plot(
                     f"{experiment}-{what}-{graph.name}",
                     f"By {parameter}, on {graph.name}: {upward}",
-                    line_chart(f"{graph.name}: {what}", parameter, upward, lines, show=_duration),
+                    line_chart(f"{graph.name}: {what}", parameter, upward, lines, show=duration),
                 )
             )
         _sensitivity_findings(section, graph, parameter, list(sizes), rates, p99s)
@@ -288,7 +288,7 @@ def _slide_peers(results: Results, section: Section, graph: Graph) -> None:
         of_engine = [record for record in measured if record["settings"]["engine"] == engine]
         sizes = sorted({record["settings"]["slide"] for record in of_engine})
         lines: dict[str, list[tuple[float, float]]] = {}
-        rows = [["query", *(f"{_duration(size)}: edges/s, Meander, times" for size in sizes)]]
+        rows = [["query", *(f"{duration(size)}: edges/s, Meander, times" for size in sizes)]]
         for query in dict.fromkeys(record["query"] for record in of_engine):
             by_size = {
                 record["settings"]["slide"]: record["result"]
@@ -312,7 +312,7 @@ def _slide_peers(results: Results, section: Section, graph: Graph) -> None:
                 Plot(
                     f"slides-{engine.lower()}-{graph.name}",
                     f"Edges per second of {engine} by slide, on {graph.name}",
-                    line_chart(f"{graph.name}: {engine}", "slide", "edges per second", lines, show=_duration),
+                    line_chart(f"{graph.name}: {engine}", "slide", "edges per second", lines, show=duration),
                 )
             )
 
@@ -452,7 +452,3 @@ def operators(results: Results) -> Section | None:
                 "operator for the query."
             )
     return section if section.parts else None
-
-
-def _duration(size: float) -> str:
-    return format_duration(int(size))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from meander.bench.results import Record, Results
+from meander.syntax.durations import format_duration
 
 Cells = list[str]
 NONE = "–"
@@ -35,7 +36,7 @@ class Plot(NamedTuple):
 
 @dataclass
 class Section:
-    """What one experiment shows: text, tables and plots in their order, and its results in brief.
+    """What one experiment shows: tables and plots in their order, and its results in brief.
 
     `findings` and `limits` are sentences that are taken from the figures; `limits` are about where another
     choice is better.
@@ -43,7 +44,7 @@ class Section:
 
     title: str
     about: str
-    parts: list[Table | Plot | str] = field(default_factory=list)
+    parts: list[Table | Plot] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
 
@@ -108,6 +109,10 @@ def shown_p99(measured: dict[str, Any] | None) -> str:
 
 def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:,.1f} ms" if seconds < 1 else f"{seconds:,.1f} s"
+
+
+def duration(seconds: float) -> str:
+    return format_duration(int(seconds))
 
 
 def megabytes(size: float) -> str:
