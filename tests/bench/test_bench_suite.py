@@ -39,6 +39,7 @@ TINY = replace(
     variant=0.3,
     values=0.002,
     cells=300,
+    peer_queries=tuple(QUERIES),
 )
 
 
