@@ -33,6 +33,7 @@ def measured(edges: int, seconds: float, p99: float | None = 0.002, **more: Any)
         "seconds": seconds,
         "p99": p99,
         "state_bytes": 5e6,
+        "version": "9",
         "slides": {"number": 10, "seconds": 1.0},
     } | more
 
@@ -128,13 +129,13 @@ def test_plans_have_the_names_of_the_paper_and_the_choice_is_compared_with_the_b
     assert table.rows[1] == [
         "Q4",
         "4",
-        "250",
-        "500",
-        "1,000",
-        "250",
-        "2,000",
-        "1,000 (plan 1)",
-        "2,000 (plan 4)",
+        "plan 5: 250, 2.0 ms",
+        "500, 2.0 ms",
+        "1,000, 2.0 ms",
+        "250, 2.0 ms",
+        "2,000, 2.0 ms",
+        "plan 1: 1,000, 2.0 ms",
+        "plan 4: 2,000, 2.0 ms",
         "0.50",
     ]
     assert sections_of(stored)["Plan space"].limits == [
@@ -173,6 +174,12 @@ def test_operators_stand_beside_table_3() -> None:
     ]
 
 
+def test_a_variant_that_reached_its_time_limit_has_the_number_of_its_edges() -> None:
+    result = {"edges": 2_000, "variants": {"1": measured(1_000, 1.0), "2": measured(2_000, 1.0)}}
+    (table,) = tables(results(record("threads", "meander", "Q1", variants("1", "2"), result)), "threads")
+    assert table.rows[1][3:] == ["1,000 (1,000)", "2,000", "2.0"]
+
+
 def test_a_failure_is_shown_and_has_no_figures() -> None:
     stored = main_table(2.0)
     failed = stored.measurements["1"]
@@ -196,17 +203,20 @@ def test_the_published_tables_are_whole() -> None:
     assert TABLE_3[SNB]["Q5"].rate / TABLE_2[SNB]["SGA"]["Q5"].rate - 1 == pytest.approx(0.049, abs=6e-4)
 
 
-def test_the_page_is_written_with_its_plots_and_without_old_ones(tmp_path: Path) -> None:
+def test_the_page_is_written_with_its_plots(tmp_path: Path) -> None:
     (tmp_path / "plots").mkdir()
-    (tmp_path / "plots" / "old.svg").write_text("")
+    (tmp_path / "plots" / "mine.svg").write_text("mine")
     write_page(main_table(2.0), tmp_path / "page.md", plots=tmp_path / "plots")
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"\]\(plots/(.+?\.svg)\)", text))
-    assert shown == {path.name for path in (tmp_path / "plots").iterdir()} != set()
+    assert len(shown) == 2
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"mine.svg", *shown}
+    words = " ".join(text.split())
     assert (
         "Measured on 2026-01-31 on a machine with 2 cores and 24 GiB of memory (a processor, Linux x86_64)"
-        in text
+        in words
     )
+    assert "with Meander 1.0+abc and DuckDB 9" in words
 
 
 def test_an_empty_page_says_so() -> None:

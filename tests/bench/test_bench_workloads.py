@@ -110,6 +110,8 @@ def test_a_missing_file_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("MEANDER_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"sx-mathoverflow.tsv.gz does not exist\nhint: set MEANDER_DATA"):
         load(DATA_SETS["mathoverflow"])
+    with pytest.raises(InputError, match="the data set snb is missing"):
+        choose_data("trees,snb")
 
 
 @pytest.mark.parametrize("name", ["imdb", "trees:many", "trees:5", "snb:500"])

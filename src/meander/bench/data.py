@@ -109,6 +109,8 @@ def _chosen(word: str, labels: Sequence[str], note: Callable[[str], None]) -> Da
         )
         return substitute
     if word in DATA_SETS:
+        if DATA_SETS[word].file:
+            _check_file(DATA_SETS[word])
         return DATA_SETS[word]
     name, _, edges = word.partition(":")
     if name in DATA_SETS and not DATA_SETS[name].file and edges.isdecimal() and int(edges) >= FEWEST_EDGES:
@@ -131,13 +133,16 @@ def load(data: DataSet) -> Graph:
     """The whole graph of a data set, without self-loops."""
     if not data.file:
         return as_graph(make_graph(data.name.partition(":")[0], data.edges))
-    path = path_of(data)
-    if not path.is_file():
+    _check_file(data)
+    return read_graph(path_of(data))
+
+
+def _check_file(data: DataSet) -> None:
+    if not path_of(data).is_file():
         raise InputError(
-            f"the data set {data.name} is missing: {path} does not exist",
+            f"the data set {data.name} is missing: {path_of(data)} does not exist",
             hint="set MEANDER_DATA to the folder with the files, or use --data cyclic,trees (generated graphs)",
         )
-    return read_graph(path)
 
 
 def read_graph(path: Path) -> Graph:

@@ -7,7 +7,7 @@ paper leaves out. To add one, write a function from a `Scope` to tasks, and a se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from meander.algebra.nodes import Path, Pattern, Plan, WScan
@@ -22,7 +22,7 @@ PLANS_PER_TASK = 8
 PROFILED = ("Q1", "Q4", "Q6")
 PROFILED_DENSE = 60_000
 VALUE_PARTS = ("predicates", "columns", "ascending", "pass-through", "reach", "ring")
-STARTING = 1.5
+STARTING = 1.2
 """The seconds until a process measures anything."""
 
 
@@ -48,6 +48,7 @@ class Limits:
     spark_batches: int
     sparse_too: bool  # whether window, slide, path and plan experiments are made on sparse graphs too
     peer_queries: Sequence[str]
+    slide_queries: Sequence[str]  # on which peers are measured with several slides
     cell_queries: Sequence[str]
 
 
@@ -56,7 +57,7 @@ FULL = Limits(
     whole=None,
     own=60.0,
     enough=4.0,
-    peer=6.0,
+    peer=5.0,
     slide_peer=3.0,
     dense=20_000,
     sparse=100_000,
@@ -71,6 +72,7 @@ FULL = Limits(
     spark_batches=40,
     sparse_too=True,
     peer_queries=ALL,
+    slide_queries=ALL,
     cell_queries=ALL,
 )
 QUICK = Limits(
@@ -91,7 +93,8 @@ QUICK = Limits(
     spark_rounds=1,
     spark_batches=3,
     sparse_too=False,
-    peer_queries=("Q1", "Q4", "Q6"),
+    peer_queries=("Q1", "Q6"),
+    slide_queries=("Q1",),
     cell_queries=("Q2", "Q7"),
 )
 
@@ -134,21 +137,22 @@ class Scope:
         *,
         counted: int = 0,
         aligned: int = 0,
+        share: float = 1.0,
         name: str = "",
     ) -> Task:
-        """Meander's variants on a prefix, in one process; `aligned` is the slide with which the prefix ends."""
+        """Meander's variants in one process, on a share of the prefix; `aligned` is the slide with which it ends."""
         limits = self.limits
         settings = {
             "window": self.window,
             "slide": self.slide,
-            "prefix": self.edges(workload.data),
+            "prefix": max(1, int(share * self.edges(workload.data))),
             "aligned": aligned or self.slide,
             "limit": limits.variant,
             "enough": limits.variant_enough,
             "counted": counted,
             "variants": [dict(variant) for variant in variants],
         }
-        each = 0.5 * limits.variant + limits.variant_enough
+        each = 0.3 * limits.variant + limits.variant_enough
         return Task(
             experiment,
             "meander",
@@ -195,7 +199,7 @@ class Scope:
             workload.query,
             settings,
             " ".join(filter(None, (engine, name))),
-            seconds=STARTING + limits.enough / 2 + limit * (4 if engine == "Pathway" else 1.3),
+            seconds=STARTING + limits.enough / 2 + (2 + 4 * limit if engine == "Pathway" else 1.3 * limit),
             patience=300 + 30 * limit,
         )
 
@@ -243,7 +247,7 @@ def slides(scope: Scope) -> Iterator[Task]:
     variants = [{"name": format_duration(size), "slide": size} for size in sizes]
     for workload in scope.workloads(every_graph=scope.limits.sparse_too):
         yield scope.meander("slides", workload, variants, aligned=max(sizes))
-    for workload in scope.workloads(scope.limits.peer_queries, every_graph=False):
+    for workload in scope.workloads(scope.limits.slide_queries, every_graph=False):
         for engine in scope.peers:
             for size in sizes:
                 if engine == "DuckDB" or size >= scope.slide:
@@ -310,7 +314,8 @@ def paths(scope: Scope) -> Iterator[Task]:
         for on in (False, True)
     ]
     for workload in scope.workloads(PATH_QUERIES, every_graph=scope.limits.sparse_too):
-        yield scope.meander("paths", workload, variants, counted=3)
+        # Half of the edges, so that runs with paths are done in time: a ratio is of the same edges.
+        yield scope.meander("paths", workload, variants, counted=3, share=0.5)
 
 
 def threads(scope: Scope) -> Iterator[Task]:
@@ -319,7 +324,14 @@ def threads(scope: Scope) -> Iterator[Task]:
         {"name": str(number), "options": {"path_operator": "closure", "threads": number}} for number in (1, 2)
     ]
     for workload in scope.workloads(("Q1",), every_graph=False):
-        yield scope.meander("threads", workload, variants)
+        task = scope.meander("threads", workload, variants)
+        # Work is divided where there is much of it: on all edges, with longer repeats.
+        more = {
+            "prefix": scope.prefix or scope.limits.whole,
+            "enough": scope.limits.enough,
+            "limit": scope.limits.own,
+        }
+        yield replace(task, settings={**task.settings, **more}, seconds=STARTING + 4 * scope.limits.enough)
 
 
 def profile(scope: Scope) -> Iterator[Task]:
@@ -374,7 +386,7 @@ def cells(scope: Scope) -> Iterator[Task]:
             "aligned": scope.slide,
             "cells": list(scope.cells),
         }
-        seconds = STARTING + 2.5e-4 * (scope.prefix or scope.limits.cells) * len(scope.cells)
+        seconds = STARTING + 6e-5 * (scope.prefix or scope.limits.cells) * len(scope.cells)
         yield Task("cells", "cells", workload.data, workload.query, settings, seconds=seconds, patience=900)
 
 
@@ -395,7 +407,10 @@ def _spark(scope: Scope, experiment: str, data: DataSet, part: str, queries: Seq
         "batches": scope.limits.spark_batches,
     }
     name = "Spark" if experiment == "profile" else part
-    seconds = {"rates": 15 + 10 * (1 + scope.limits.spark_rounds), "batch": 15 + scope.limits.spark_batches}
+    seconds = {
+        "rates": 15 + 6 * (1 + scope.limits.spark_rounds) * len(queries),
+        "batch": 15 + scope.limits.spark_batches,
+    }
     return Task(experiment, "spark", data, "", settings, name, seconds=seconds.get(part, 25), patience=900)
 
 

@@ -30,11 +30,6 @@ class Measurement:
     version: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def rate(self) -> float:
-        """Edges per second of wall time."""
-        return self.edges / max(self.seconds, 1e-9)
-
     def as_dict(self) -> dict[str, Any]:
         return {
             "engine": self.engine,

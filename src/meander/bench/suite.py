@@ -26,7 +26,7 @@ from meander.bench.report.terminal import print_sections
 from meander.bench.results import Results
 from meander.bench.tasks import Task
 from meander.bench.workloads import QUERIES, choose_queries
-from meander.errors import ArgumentError
+from meander.errors import ArgumentError, MeanderError
 from meander.syntax.durations import parse_duration
 
 HOUR, DAY = 3_600, 86_400
@@ -115,7 +115,10 @@ def measure(
             at = f"[{number + 1}/{len(waiting)}]"
             with console.status(f"{at} {task.key} · {pace.left()}"):
                 begun = time.perf_counter()
-                outcome = perform(task, inputs.file(task))
+                try:
+                    outcome = perform(task, inputs.file(task))
+                except MeanderError as error:
+                    outcome = {"failure": str(error)}
                 seconds = time.perf_counter() - begun
             stored.add(task, outcome, seconds)
             stored.save(path)

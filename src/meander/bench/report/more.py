@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from meander.bench.report.charts import dot_chart, line_chart
-from meander.bench.report.paper import CLOSE, _duration
+from meander.bench.report.paper import CLOSE
 from meander.bench.report.sections import (
     NONE,
     Cells,
     Plot,
     Section,
     Table,
+    duration,
     edges_of,
     graphs,
     listed,
@@ -66,7 +67,7 @@ def memory(results: Results) -> Section | None:
             Plot(
                 f"memory-{graph.name}",
                 f"Memory by window, on {graph.name}",
-                line_chart(f"{graph.name}: state", "window", "megabytes", lines, show=_duration),
+                line_chart(f"{graph.name}: state", "window", "megabytes", lines, show=duration),
             )
         )
         growth = {query: line[-1][1] / line[0][1] for query, line in lines.items()}
@@ -150,12 +151,14 @@ def threads(results: Results) -> Section | None:
                     record["data"],
                     record["query"],
                     f"{record['result']['edges']:,}",
-                    f"{one:,.0f}",
-                    f"{two:,.0f}",
+                    shown_rate(known["1"]),
+                    shown_rate(known["2"]),
                     times(two / one),
                 ]
             )
-            section.findings.append(f"A second thread speeds up a closure {times(two / one)} times.")
+            section.findings.append(
+                f"With two threads a closure has {times(two / one)} times the rate of one."
+            )
     section.parts.append(Table("`--path-operator closure`, one and two threads", rows))
     return section if len(rows) > 1 else None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from meander.bench.hardware import machine_in_words
 from meander.bench.report import more, paper
-from meander.bench.report.sections import Maker, Plot, Section, Table
+from meander.bench.report.sections import Maker, Plot, Section, listed
 from meander.bench.report.summary import outline
 from meander.bench.results import Results
 
@@ -56,7 +56,8 @@ engine has one thread.
   intervals, which it discards. The rate is edges over the total time, including reading and interning, in
   batches of 65,536 edges; runs are repeated, and the median is reported. The p99 of a slide is from a run with
   one batch per slide. Kernels are compiled beforehand. Variants of one experiment (operators, plans, windows)
-  take turns in one process, so that other load on the machine affects all alike.
+  take turns in one process, so that other load on the machine affects all alike. One that reaches its time
+  limit is measured on the edges up to there, whose number is then in brackets.
 - **Pathway**, which is incremental like Meander, gets dense integers for vertices, and its edges preloaded: an
   edge is inserted at its slide and deleted when it expires, all changes of a slide at one logical time; a
   closure is `pw.iterate`. The time to convert data frames into rows is not counted.
@@ -147,7 +148,7 @@ def render(results: Results, plots: str) -> tuple[str, dict[str, str]]:
                 pictures[name] = part.svg
                 blocks.append(f"![{part.about}]({plots}{name})")
             else:
-                blocks.append(part.markdown() if isinstance(part, Table) else part)
+                blocks.append(part.markdown())
     if results.failures:
         blocks += ["## Failures", _bullets(outline(record) for record in results.failures)]
     blocks += ["## Reproduce it", REPRODUCE.rstrip()]
@@ -169,21 +170,30 @@ def _measured(results: Results) -> str:
     dates = sorted({record["date"] for record in results.measurements.values()})
     versions = sorted({record["version"] for record in results.measurements.values()})
     days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return (
-        f"Measured on {days} on {machine_in_words(results.machine)}, with Meander {', '.join(versions)}. "
-        f"{len(results.measurements)} measurements."
+    peers = {
+        f"{record['settings']['engine']} {record['result']['peer']['version']}"
+        for record in results.of("engines")
+        if record["kind"] == "peer" and "failure" not in record and record["result"]["peer"]
+    }
+    prefixes = {record["settings"].get("prefix") for record in results.of("engines")} - {None}
+    short = (
+        f" This was a short run: even the main table has at most {max(prefixes):,} edges of a query."
+        if prefixes
+        else ""
+    )
+    return _wrapped(
+        f"Measured on {days} on {machine_in_words(results.machine)}, with "
+        f"{listed([f'Meander {listed(versions)}', *sorted(peers)])}. "
+        f"{len(results.measurements)} measurements.{short}"
     )
 
 
 def write_page(results: Results, page: Path, *, plots: Path) -> None:
-    """Write the page, and its plots into a folder; plots of an earlier page are removed from it."""
+    """Write the page, and its plots into a folder. Other files of the folder are left as they are."""
     folder = os.path.relpath(plots, page.parent)
     text, pictures = render(results, "" if folder == "." else f"{Path(folder).as_posix()}/")
     plots.mkdir(parents=True, exist_ok=True)
     page.parent.mkdir(parents=True, exist_ok=True)
-    for path in plots.glob("*.svg"):
-        if path.name not in pictures:
-            path.unlink()
     for name, svg in pictures.items():
         (plots / name).write_text(svg, encoding="utf-8")
     page.write_text(text, encoding="utf-8")

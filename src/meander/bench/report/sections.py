@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from meander.bench.results import Record, Results
+from meander.syntax.durations import format_duration
 
 Cells = list[str]
 NONE = "–"
@@ -35,7 +36,7 @@ class Plot(NamedTuple):
 
 @dataclass
 class Section:
-    """What one experiment shows: text, tables and plots in their order, and its results in brief.
+    """What one experiment shows: tables and plots in their order, and its results in brief.
 
     `findings` and `limits` are sentences that are taken from the figures; `limits` are about where another
     choice is better.
@@ -43,7 +44,7 @@ class Section:
 
     title: str
     about: str
-    parts: list[Table | Plot | str] = field(default_factory=list)
+    parts: list[Table | Plot] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
 
@@ -83,9 +84,10 @@ def records(
 
 
 def variants(record: Record) -> dict[str, dict[str, Any]]:
-    """The variants of a record that did not fail, by name."""
+    """The variants of a record that did not fail, by name; `of` is the number of edges that they should process."""
     measured: dict[str, dict[str, Any]] = record["result"]["variants"]
-    return {name: variant for name, variant in measured.items() if "failure" not in variant}
+    of = record["result"]["edges"]
+    return {name: {**variant, "of": of} for name, variant in measured.items() if "failure" not in variant}
 
 
 def rate(measured: dict[str, Any] | None) -> float:
@@ -94,7 +96,11 @@ def rate(measured: dict[str, Any] | None) -> float:
 
 
 def shown_rate(measured: dict[str, Any] | None) -> str:
-    return NONE if measured is None else f"{rate(measured):,.0f}"
+    """The rate, and in brackets the number of edges of a variant that reached its time limit."""
+    if measured is None:
+        return NONE
+    reached = measured["edges"]
+    return f"{rate(measured):,.0f}" + (f" ({reached:,})" if reached < measured.get("of", reached) else "")
 
 
 def shown_p99(measured: dict[str, Any] | None) -> str:
@@ -103,6 +109,10 @@ def shown_p99(measured: dict[str, Any] | None) -> str:
 
 def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:,.1f} ms" if seconds < 1 else f"{seconds:,.1f} s"
+
+
+def duration(seconds: float) -> str:
+    return format_duration(int(seconds))
 
 
 def megabytes(size: float) -> str:
