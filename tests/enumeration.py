@@ -65,7 +65,11 @@ def enumerated(
     times = [time_of(edge) for edges in accepted.values() for edge in edges]
     if not times:
         return {}
+    shown = [
+        expiry(stream, edge) for stream in query.streams if stream.tuples for edge in accepted[stream.name]
+    ]
     last = max(times) + max(stream.window for stream in query.streams) + 1
+    last = max([last, *(end + 1 for end in shown if end < max(times) + 100)])
     ends = {
         end
         for stream in query.streams
@@ -83,6 +87,9 @@ def enumerated(
 def expiry(stream: Stream, edge: Edge) -> int:
     if stream.table:
         return FOREVER
+    if stream.tuples:
+        given = fields(edge).get("exp")
+        return FOREVER if given is None else min(int(given), FOREVER)
     return (time_of(edge) // stream.slide) * stream.slide + stream.window
 
 
@@ -114,7 +121,8 @@ class Instant:
         for later in rows[place + 1 :]:
             if time_of(later) <= instant and edge_key(later) == edge_key(edge):
                 said = {name: value for name, value in cells(later, types).items() if value is not None}
-                deletes = operation(later) == "-" and said.items() <= own.items()
+                said |= unnamed(later, types) if stream.tuples else {}
+                deletes = operation(later) == "-" and said.items() <= {**unnamed(edge, types), **own}.items()
                 if deletes or (stream.table and operation(later) == "+"):
                     return False
         return True
@@ -230,15 +238,22 @@ class Instant:
 def cells(edge: Edge, types: Mapping[str, str]) -> dict[str, Any]:
     """The values of a usable row by name."""
     row = fields(edge)
+    inner = row.get("properties") or {}
     found = {}
     for name, kind in types.items():
-        value = row.get(name)
+        value = row.get(name) if inner.get(name) is None else inner[name]
         if kind == "FLOAT" and value is not None:
             value = None if value != value else float(value) or 0.0
         elif kind == "TIME" and value is not None:
             value = seconds(value)
         found[name] = value
     return found
+
+
+def unnamed(edge: Edge, types: Mapping[str, str]) -> dict[str, Any]:
+    """The properties of a tuple that the query does not name."""
+    inner = fields(edge).get("properties") or {}
+    return {name: value for name, value in inner.items() if name not in types and value is not None}
 
 
 def seconds(time: int | str) -> int:

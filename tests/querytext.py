@@ -175,13 +175,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream, or (`table`) a table, which has no window. `properties` are the declared ones: name and type."""
+    """A stream; a table (`table`) or a stream of `tuples`, which have no window. `properties` are the declared ones:
+    name and type."""
 
     name: str
     window: int = 0
     slide: int = 1
     properties: tuple[tuple[str, str], ...] = ()
     table: bool = False
+    tuples: bool = False
 
 
 @dataclass(frozen=True)
@@ -310,8 +312,9 @@ def query_text(query: Query) -> str:
 
 def stream_text(stream: Stream) -> str:
     declared = ", ".join(f"{name} {kind}" for name, kind in stream.properties)
-    text = f"{'TABLE' if stream.table else 'STREAM'} {stream.name}" + (f" ({declared})" if declared else "")
-    if not stream.table:
+    text = f"{'TABLE' if stream.table else 'STREAM'} {stream.name}" + (" TUPLES" if stream.tuples else "")
+    text += f" ({declared})" if declared else ""
+    if not stream.table and not stream.tuples:
         text += f" WINDOW {stream.window}" + (f" SLIDE {stream.slide}" if stream.slide != 1 else "")
     return text
 
@@ -464,6 +467,7 @@ class _Reader:
     def stream(self) -> Stream:
         table = self.take() == "TABLE"
         name = self.take()
+        tuples = not table and self.taken("TUPLES")
         properties = []
         if self.taken("("):
             while not self.taken(")"):
@@ -471,6 +475,8 @@ class _Reader:
                 self.taken(",")
         if table:
             return Stream(name, properties=tuple(properties), table=True)
+        if tuples:
+            return Stream(name, properties=tuple(properties), tuples=True)
         self.take("WINDOW")
         window = self.duration()
         return Stream(name, window, self.duration() if self.taken("SLIDE") else 1, tuple(properties))

@@ -530,6 +530,11 @@ def draw_dresser(
 ) -> Dresser:
     """Streams with properties, perhaps a table beside them, and vertex tuples in some of them."""
     streams = tuple(replace(stream, properties=draw_properties(draw)) for stream in streams)
+    streams = tuple(
+        Stream(stream.name, properties=stream.properties, tuples=True) if once_in(draw, 4) else stream
+        for stream in streams
+    )
+    tuples = {stream.name for stream in streams if stream.tuples}
     labels = list(labels)
     vertex_labels = []
     if once_in(draw, 3):
@@ -542,7 +547,8 @@ def draw_dresser(
         vertex_labels.append(Step(pick(draw, ("n", "a")), pick(draw, streams).name, vertex=True))
     declared = {stream.name: dict(stream.properties) for stream in streams}
     types = {label: declared[label.stream or ""] for label in (*labels, *vertex_labels)}
-    return Dresser(streams, labels, vertex_labels, vertices, types, set(labels))
+    timed = {label for label in labels if label.stream not in tuples}
+    return Dresser(streams, labels, vertex_labels, vertices, types, timed)
 
 
 def draw_declarations(draw: st.DrawFn, query: Query) -> Query:
@@ -663,7 +669,8 @@ def draw_rows(
     draw: st.DrawFn, edges: Sequence[tuple[Any, ...]], stream: Stream, vertex_labels: Sequence[str]
 ) -> list[Edge]:
     """The edges as rows with values, most of them of the properties' types, some null or missing; vertex tuples where
-    there are labels for them. A deletion repeats the values of an edge before it, or some, or none."""
+    there are labels for them. A deletion repeats the values of an edge before it, or some, or none. Tuples have an
+    expiry, and perhaps their values in one field."""
     # A table's rows may have no time at all; where they have, some start without.
     timeless = stream.table and once_in(draw, 2)
     worst = once_in(draw, 3)
@@ -695,7 +702,25 @@ def draw_rows(
         if timeless:
             del row["ts"]
         rows.append(row)
-    return rows
+    return draw_tuples(draw, rows, list(pools)) if stream.tuples else rows
+
+
+def draw_tuples(draw: st.DrawFn, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Edge]:
+    """The rows as records of answers: most expire after a while, some never, at once, or before their time."""
+    nested = once_in(draw, 2)
+    lengths: list[Any] = [5, 12, 1, 30, None, MISSING, 0, -3, 2**62, *(["soon"] if once_in(draw, 3) else [])]
+    tuples: list[Edge] = []
+    chosen = draw(st.lists(_below(len(lengths)), min_size=len(rows), max_size=len(rows)))
+    for row, number in zip(rows, chosen, strict=True):
+        length, record = lengths[number], dict(row)
+        if length is not MISSING:
+            is_time = type(length) is int and type(row["ts"]) is int
+            record["exp"] = max(0, row["ts"] + length) if is_time else length
+        # Not all records of a stream need to be of one kind.
+        if nested and number != 2:
+            record["properties"] = {name: record.pop(name) for name in names if name in record}
+        tuples.append(record)
+    return tuples
 
 
 MISSING = object()
