@@ -66,7 +66,11 @@ def enumerated(
     times = [time_of(edge) for edges in accepted.values() for edge in edges]
     if not times:
         return {}
+    shown = [
+        expiry(stream, edge) for stream in query.streams if stream.tuples for edge in accepted[stream.name]
+    ]
     last = max(times) + max(stream.window for stream in query.streams) + 1
+    last = max([last, *(end + 1 for end in shown if end < max(times) + 100)])
     ends = {
         end
         for stream in query.streams
@@ -83,12 +87,21 @@ def enumerated(
 
 def without_fields(edge: Edge, names: Sequence[str]) -> Edge:
     """The row without some of its properties, which only rows by name have."""
-    return {name: value for name, value in fields(edge).items() if name not in names} if names else edge
+    if not names:
+        return edge
+    row = {name: value for name, value in fields(edge).items() if name not in names}
+    if row.get("properties"):
+        inner = row["properties"].items()
+        row["properties"] = {name: value for name, value in inner if name not in names}
+    return row
 
 
 def expiry(stream: Stream, edge: Edge) -> int:
     if stream.table:
         return FOREVER
+    if stream.tuples:
+        given = fields(edge).get("exp")
+        return FOREVER if given is None else min(int(given), FOREVER)
     return (time_of(edge) // stream.slide) * stream.slide + stream.window
 
 
@@ -120,7 +133,8 @@ class Instant:
         for later in rows[place + 1 :]:
             if time_of(later) <= instant and edge_key(later) == edge_key(edge):
                 said = {name: value for name, value in cells(later, types).items() if value is not None}
-                deletes = operation(later) == "-" and said.items() <= own.items()
+                said |= unnamed(later, types) if stream.tuples else {}
+                deletes = operation(later) == "-" and said.items() <= {**unnamed(edge, types), **own}.items()
                 if deletes or (stream.table and operation(later) == "+"):
                     return False
         return True
@@ -236,15 +250,22 @@ class Instant:
 def cells(edge: Edge, types: Mapping[str, str]) -> dict[str, Any]:
     """The values of a usable row by name."""
     row = fields(edge)
+    inner = row.get("properties") or {}
     found = {}
     for name, kind in types.items():
-        value = row.get(name)
+        value = row.get(name) if inner.get(name) is None else inner[name]
         if kind == "FLOAT" and value is not None:
             value = None if value != value else float(value) or 0.0
         elif kind == "TIME" and value is not None:
             value = seconds(value)
         found[name] = value
     return found
+
+
+def unnamed(edge: Edge, types: Mapping[str, str]) -> dict[str, Any]:
+    """The properties of a tuple that the query does not name."""
+    inner = fields(edge).get("properties") or {}
+    return {name: value for name, value in inner.items() if name not in types and value is not None}
 
 
 def seconds(time: int | str) -> int:

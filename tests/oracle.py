@@ -96,9 +96,11 @@ MISSING = "missing field"
 
 
 def fields(edge: Edge) -> dict[str, Any]:
-    """A row as a mapping; what it does not have is None."""
-    given = edge if isinstance(edge, Mapping) else dict(zip(FIELDS, edge, strict=False))
-    return dict.fromkeys(FIELDS) | {"op": "+"} | dict(given)
+    """A row as a mapping; what it does not have is None. An answer of one vertex is a vertex tuple."""
+    given = dict(edge) if isinstance(edge, Mapping) else dict(zip(FIELDS, edge, strict=False))
+    if len(given.get("answer") or ()) == 1:
+        given |= {"src": given["answer"][0], "label": "Answer", "trg": None}
+    return dict.fromkeys(FIELDS) | {"op": "+"} | given
 
 
 def operation(edge: Edge) -> str:
@@ -150,23 +152,32 @@ class Reader:
     vertices: bool = False
     table: bool = False
     reads: Mapping[tuple[str, bool], frozenset[str]] = field(default_factory=dict)
+    tuples: bool = False
+
+    def given(self, edge: Edge) -> dict[str, Any]:
+        """All that a row says of its properties, those of tuples perhaps in one field."""
+        row = fields(edge)
+        given = {name: row.get(name) for name in self.types}
+        if self.tuples:
+            inner = row.get("properties") or {}
+            given |= {name: value for name, value in inner.items() if value is not None}
+        return given
 
     def values(self, edge: Edge) -> dict[str, Value | None]:
         """The values of a usable row; one that is not of its type, in a row of which nobody reads it, is missing."""
-        row = fields(edge)
+        given = self.given(edge)
         bad = self.bad_values(edge)
         return {
-            name: None if name in bad else read_value(row.get(name), kind)
-            for name, kind in self.types.items()
+            name: None if name in bad else read_value(given[name], kind) for name, kind in self.types.items()
         }
 
     def bad_values(self, edge: Edge) -> list[str]:
         """The properties of which a row has a value of another type."""
-        row = fields(edge)
+        given = self.given(edge)
         bad = []
         for name, kind in self.types.items():
             try:
-                read_value(row.get(name), kind)
+                read_value(given[name], kind)
             except BadValue:
                 bad.append(name)
         return bad
@@ -178,9 +189,15 @@ class Reader:
         of = (row["label"], row["trg"] is None)
         return of in self.reads and (row["op"] == "-" or name in self.reads[of])
 
+    def others(self, edge: Edge) -> dict[str, Any]:
+        """The properties of a tuple that the query does not name."""
+        return {name: value for name, value in self.given(edge).items() if name not in self.types}
+
     def fault(self, edge: Edge) -> str | None:
         """Why a row cannot be used, whatever came before it."""
         row = fields(edge)
+        if self.tuples and row.get("answer") is not None and (len(row["answer"]) != 1 or not self.vertices):
+            return "not an edge"
         needed = {"src", "label"} | (set() if self.vertices else {"trg"}) | (set() if self.table else {"ts"})
         if any(row[name] is None for name in needed):
             return MISSING
@@ -189,6 +206,11 @@ class Reader:
             return "time is no integer"
         if time < 0:
             return "negative time"
+        if self.tuples:
+            try:
+                read_value(row.get("exp"), "TIME")
+            except BadValue:
+                return "bad value of exp"
         return next(
             (f"bad value of {name}" for name in self.bad_values(edge) if self.is_read(edge, name)), None
         )
@@ -202,7 +224,9 @@ def reader_of(query: Query, stream: Stream) -> Reader:
     is_read = not query.windows(stream.name).isdisjoint(query.streams_read())
     types = query.types(stream.name) if is_read else {}
     named = {name: types[name] for name in sorted(query.named(stream.name)) if is_read}
-    return Reader(named, query.has_vertices(stream.name), stream.table, query.reads(stream.name))
+    return Reader(
+        named, query.has_vertices(stream.name), stream.table, query.reads(stream.name), stream.tuples
+    )
 
 
 def is_usable(edge: Edge, reader: Reader = PLAIN) -> bool:
@@ -236,26 +260,32 @@ class Arrival(NamedTuple):
     ts: int
     values: Mapping[str, Value | None]
     valid: Interval
+    others: Mapping[str, Any]
 
 
 def arrivals(
     stream: Stream, edges: Iterable[Edge], lateness: int = 0, reader: Reader = PLAIN
 ) -> list[Arrival]:
-    """All arrivals of a stream, and when each is valid: until it expires, is deleted, or is replaced in a table."""
+    """All arrivals of a stream, and when each is valid: until it expires, is deleted, or is replaced in a table. A
+    tuple says itself when it expires."""
     # By end points and label, since no other row can end them.
     found: defaultdict[tuple[Vertex, str, Vertex | None], list[Arrival]] = defaultdict(list)
     for edge in in_order(edges, lateness, reader)[0]:
-        time, values = time_of(edge), reader.values(edge)
+        time, values, others = time_of(edge), reader.values(edge), reader.others(edge)
         before = found[edge_key(edge)]
         if operation(edge) == "-" or stream.table:
-            said = values if operation(edge) == "-" else {}
+            said = {**others, **values} if operation(edge) == "-" else {}
             for place, earlier in enumerate(before):
-                if all(earlier.values[name] == value for name, value in said.items() if value is not None):
+                known = {**earlier.others, **earlier.values}
+                if all(known.get(name) == value for name, value in said.items() if value is not None):
                     start, end = earlier.valid
                     before[place] = earlier._replace(valid=(start, min(end, time)))
         if operation(edge) == "+":
             end = FOREVER if stream.table else time // stream.slide * stream.slide + stream.window
-            before.append(Arrival(*edge_key(edge), time, values, (time, end)))
+            if stream.tuples:
+                expiry = read_value(fields(edge).get("exp"), "TIME")
+                end = FOREVER if expiry is None else min(int(expiry), FOREVER)
+            before.append(Arrival(*edge_key(edge), time, values, (time, end), others))
     return [arrival for each in found.values() for arrival in each]
 
 

@@ -176,14 +176,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream, or (`table`) a table, which has no window. `properties` are the declared ones: name and type. With a
-    `source` it is another window on that stream."""
+    """A stream; a table (`table`) or a stream of `tuples`, which have no window. `properties` are the declared ones:
+    name and type. With a `source` it is another window on that stream."""
 
     name: str
     window: int = 0
     slide: int = 1
     properties: tuple[tuple[str, str], ...] = ()
     table: bool = False
+    tuples: bool = False
     source: str = ""
 
     @property
@@ -338,9 +339,10 @@ def query_text(query: Query) -> str:
 
 def stream_text(stream: Stream) -> str:
     declared = ", ".join(f"{name} {kind}" for name, kind in stream.properties)
-    text = f"{'TABLE' if stream.table else 'STREAM'} {stream.name}" + (f" ({declared})" if declared else "")
+    text = f"{'TABLE' if stream.table else 'STREAM'} {stream.name}" + (" TUPLES" if stream.tuples else "")
+    text += f" ({declared})" if declared else ""
     text += f" FROM {stream.source}" if stream.source else ""
-    if not stream.table:
+    if not stream.table and not stream.tuples:
         text += f" WINDOW {stream.window}" + (f" SLIDE {stream.slide}" if stream.slide != 1 else "")
     return text
 
@@ -495,6 +497,7 @@ class _Reader:
     def stream(self) -> Stream:
         table = self.take() == "TABLE"
         name = self.take()
+        tuples = not table and self.taken("TUPLES")
         properties = []
         if self.taken("("):
             while not self.taken(")"):
@@ -502,6 +505,8 @@ class _Reader:
                 self.taken(",")
         if table:
             return Stream(name, properties=tuple(properties), table=True)
+        if tuples:
+            return Stream(name, properties=tuple(properties), tuples=True)
         source = self.take() if self.taken("FROM") else ""
         self.take("WINDOW")
         window = self.duration()

@@ -575,6 +575,15 @@ def draw_dresser(
     """Streams with properties, perhaps a table beside them, and vertex tuples in some of them."""
     given = {stream.input: draw_properties(draw) for stream in streams}
     streams = tuple(replace(stream, properties=given[stream.input]) for stream in streams)
+    # An input that is read through several windows has no tuples.
+    shared = {stream.source for stream in streams}
+    streams = tuple(
+        Stream(stream.name, properties=stream.properties, tuples=True)
+        if not stream.source and stream.name not in shared and once_in(draw, 4)
+        else stream
+        for stream in streams
+    )
+    tuples = {stream.name for stream in streams if stream.tuples}
     labels = list(labels)
     vertex_labels = []
     if once_in(draw, 3):
@@ -587,7 +596,8 @@ def draw_dresser(
         vertex_labels.append(Step(pick(draw, ("n", "a")), pick(draw, streams).name, vertex=True))
     declared = {stream.name: dict(stream.properties) for stream in streams}
     types = {label: declared[label.stream or ""] for label in (*labels, *vertex_labels)}
-    return Dresser(streams, labels, vertex_labels, vertices, types, set(labels))
+    timed = {label for label in labels if label.stream not in tuples}
+    return Dresser(streams, labels, vertex_labels, vertices, types, timed)
 
 
 def draw_declarations(draw: st.DrawFn, query: Query) -> Query:
@@ -715,7 +725,8 @@ def draw_rows(
 ) -> list[Edge]:
     """The edges as rows with values, most of them of the properties' types, some null or missing; vertex tuples where
     there are labels for them. A deletion repeats the values of an edge before it, or some, or none. Now and then a
-    property has values of another type on all labels of which it is not read, by `reads`."""
+    property has values of another type on all labels of which it is not read, by `reads`. Tuples have an expiry, and
+    perhaps their values in one field."""
     # A table's rows may have no time at all; where they have, some start without.
     timeless = stream.table and once_in(draw, 2)
     worst = once_in(draw, 3)
@@ -751,7 +762,25 @@ def draw_rows(
         if timeless:
             del row["ts"]
         rows.append(row)
-    return rows
+    return draw_tuples(draw, rows, list(pools)) if stream.tuples else rows
+
+
+def draw_tuples(draw: st.DrawFn, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Edge]:
+    """The rows as records of answers: most expire after a while, some never, at once, or before their time."""
+    nested = once_in(draw, 2)
+    lengths: list[Any] = [5, 12, 1, 30, None, MISSING, 0, -3, 2**62, *(["soon"] if once_in(draw, 3) else [])]
+    tuples: list[Edge] = []
+    chosen = draw(st.lists(_below(len(lengths)), min_size=len(rows), max_size=len(rows)))
+    for row, number in zip(rows, chosen, strict=True):
+        length, record = lengths[number], dict(row)
+        if length is not MISSING:
+            is_time = type(length) is int and type(row["ts"]) is int
+            record["exp"] = max(0, row["ts"] + length) if is_time else length
+        # Not all records of a stream need to be of one kind.
+        if nested and number != 2:
+            record["properties"] = {name: record.pop(name) for name in names if name in record}
+        tuples.append(record)
+    return tuples
 
 
 MISSING = object()

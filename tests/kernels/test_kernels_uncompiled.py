@@ -33,6 +33,7 @@ SELECTION = (
     "dataflow/test_predicates.py::test_edges_are_selected_as_row_by_row",
     "dataflow/test_properties_input.py",
     "dataflow/test_sources.py",
+    "dataflow/test_tuples.py",
     "test_run_result.py::test_values_are_an_object_in_json_and_a_struct_in_arrow",
     "laws/test_law_demand.py",
     "laws/test_law_local.py::test_a_named_case_holds_with_the_smallest_tables",

@@ -199,7 +199,7 @@ def _progress(request: Request) -> Progress:
 
 
 def _note_extra_columns(request: Request) -> None:
-    from meander.dataflow.layout import expiry_warning, ignores_expiry
+    from meander.dataflow.layout import EXPIRY, expiry_warning, ignores_expiry
     from meander.dataflow.sources.columns import extra_columns
 
     layouts = request.layouts()
@@ -207,4 +207,5 @@ def _note_extra_columns(request: Request) -> None:
         for file, names in extra_columns(path, layouts[name]):
             if ignores_expiry(layouts[name], names):
                 print_warning("\nhint: ".join(expiry_warning(name)))
-            print_note(f"note: columns of {file} that are ignored: {', '.join(names)}")
+            if others := [column for column in names if column != EXPIRY.name]:
+                print_note(f"note: columns of {file} that are ignored: {', '.join(others)}")

@@ -114,7 +114,7 @@ def properties_column(fields: pa.Array) -> pa.Array:
         members.append(pc.binary_join_element_wise(name, text, nothing))
     if not members:
         return pa.nulls(len(fields), STRINGS)
-    joined = pc.binary_join_element_wise(*members, nothing, null_handling="skip")
+    joined = pc.binary_join_element_wise(*members, nothing, null_handling="replace", null_replacement="")
     return pc.if_else(pc.equal(joined, ""), None, joined)
 
 
