@@ -20,11 +20,12 @@ from querytext import Atom, Rule, Step, Var, expr_text, steps
 from words import read_word
 
 Node = Mapping[str, Any]
-UNNAMED = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]|[\s()]")  # what the name of a path expression leaves out
+# What the name of a path expression leaves out: predicates, parentheses, and a bound that is said twice.
+UNNAMED = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]|[\s()]|(?<=\{)(\d+),(?=\1\})")
 
 
 class WrongProof(Exception):
-    """What is wrong with a proof."""
+    """A proof is wrong."""
 
 
 def need(right: bool, what: str, node: object) -> None:

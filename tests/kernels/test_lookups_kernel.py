@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from meander.dataflow.edges import as_text
 from meander.dataflow.graph import WindowGraph
-from meander.dataflow.proofs.texts import ProofTexts
+from meander.dataflow.proofs.texts import ProofTexts, with_start
 from meander.dataflow.proofs.trees import ProofTrees
 from meander.dataflow.state import Store
 from meander.dataflow.vertices import Vertices
@@ -164,6 +164,20 @@ def test_a_tree_is_written_as_json() -> None:
     rests_on = texts.standing_edges(trees)
     assert rests_on.begin.tolist() == [0, 2, 2, 4]
     assert rests_on.row.tolist() == [6, 7, 6, 7]
+
+
+def test_a_record_that_is_emitted_again_has_its_proof_from_its_new_start() -> None:
+    leaf = {"edge": ['","ts":1,"exp":2,"because":', "ts", "v"], "ts": 1, "exp": 9, "properties": {"ts": 1}}
+    tree = {
+        "edge": ['\\"', "D", "v"],
+        "ts": 3,
+        "exp": None,
+        "properties": {"a": '}"\\', "b": [["u", "a", "v"]]},
+        "because": [leaf, {"edge": ["u", "P", "u"], "ts": 3, "exp": 8, "because": []}, leaf],
+    }
+    written = as_text([json.dumps(tree, separators=(",", ":"))] * 2)
+    again = {**tree, "ts": 77, "because": [leaf, {**tree["because"][1], "ts": 77}, leaf]}
+    assert [json.loads(text) for text in with_start(written, 77).values()] == [again, again]
 
 
 def test_rows_of_many_proofs_are_listed_where_room_runs_out() -> None:
