@@ -24,8 +24,7 @@ Node = Mapping[str, Any]
 UNNAMED = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]|[\s()]|(?<=\{)(\d+),(?=\1\})")
 
 
-class WrongProof(Exception):
-    """A proof is wrong."""
+class WrongProof(Exception): ...
 
 
 def need(right: bool, what: str, node: object) -> None:
@@ -169,7 +168,7 @@ class ProofChecker:
 
     def timed(self, node: Node, step: Step) -> None:
         """The node is an edge with its time: of a label, or of a head that is derived from one edge alone."""
-        below, label = node, step
+        below, label = node, step.bare
         while label.stream is None:
             self.fields(below, {"edge", "because"}, {"ts"})
             need(below["edge"][1] == label.label and len(below["because"]) == 1, "not its one edge", below)

@@ -53,7 +53,7 @@ def test_a_bare_number_is_in_the_streams_unit_but_for_wall_time() -> None:
         ({"idle": -1}, "invalid idle: -1", "a number of seconds, or a duration"),
         ({"snapshot_rows": 0}, "snapshot_rows is 0", "1 or more"),
         ({"latness": 5}, "unknown option latness", "did you mean lateness?"),
-        ({"colour": "red"}, "unknown option colour", "options: paths, mode, lateness"),
+        ({"colour": "red"}, "unknown option colour", "options: paths, proofs, mode, lateness"),
     ],
 )
 def test_an_invalid_option_is_named_with_what_is_accepted(
