@@ -20,8 +20,7 @@ from querytext import Atom, Rule, Step, Var, expr_text, steps
 from words import read_word
 
 Node = Mapping[str, Any]
-# What the name of a path expression leaves out: predicates, parentheses, and a bound that is said twice.
-UNNAMED = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]|[\s()]|(?<=\{)(\d+),(?=\1\})")
+UNNAMED = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]|[\s()]|(?<=\{)(\d+),(?=\1\})")  # not in a path's name
 
 
 class WrongProof(Exception): ...
@@ -47,7 +46,9 @@ class ProofChecker:
         told = ends or {"answer": record["answer"], "label": label}
         told |= {name: record[name] for name in ("ts", "exp", "properties") if name in record}
         need({**told, "because": proof.get("because")} == proof, "not the record's own tuple", record)
-        self.head(proof, Step(label))
+        if set(record.get("properties", {})) == set(self.query.value_names(label)):
+            return self.head(proof, Step(label))
+        return self.rule(proof, self.query.rules_of(self.query.result)[0])  # a head without its values
 
     def fields(self, node: Node, named: set[str], values: set[str]) -> None:
         """The node has these fields and values; a derived tuple has the interval of the record."""
@@ -120,10 +121,8 @@ class ProofChecker:
         types, wide = oracle.variable_types(self.query, rule), oracle.head_types(self.query, rule.head)
         known: dict[str, Any] | None = {}
         for child, atom in zip(node["because"], rule.body, strict=True):
-            if isinstance(atom.expr, Step) and atom.name is None and not atom.order:
-                self.edge(child, atom.expr, atom, types)
-            else:
-                self.path(child, atom)
+            plain = isinstance(atom.expr, Step) and atom.name is None and not atom.order
+            self.edge(child, atom.expr, atom, types) if plain else self.path(child, atom)
             properties = child.get("properties", {})
             # A literal is not among the properties of an edge, which was chosen by it.
             values = tuple(each for each in atom.values if each[0] in properties)
