@@ -12,6 +12,7 @@ import pytest
 
 import meander
 from meander.cli import commands
+from meander.engine import compile_query, query_plans
 from meander.errors import ArgumentError
 from meander.options import OPTION_NAMES, OptionValues, RunOptions, command_line_name
 from meander.spark.session import Query, Session
@@ -37,6 +38,8 @@ def test_a_bare_number_is_in_the_streams_unit_but_for_wall_time() -> None:
         ({"path_operator": "dfs"}, "path_operator cannot be 'dfs'", "accepted: auto, s-path"),
         ({"paths": 1}, "paths is 1", "it must be bool"),
         ({"plan": "1"}, "plan is '1'", "it must be int or None"),
+        ({"proofs": True, "cells": 2}, "proofs needs one cell, not 2", "leave out cells"),
+        ({"proofs": True, "plan": 3}, "proofs runs plan 0, not plan 3", "leave out plan"),
         ({"plan": True}, "plan is True", "it must be int or None"),
         ({"plan": -1}, "plan is -1", "plans are numbered from 0"),
         ({"lateness": -1}, "a lateness of -1 is negative", "lateness is a duration, such as 5m"),
@@ -50,7 +53,7 @@ def test_a_bare_number_is_in_the_streams_unit_but_for_wall_time() -> None:
         ({"idle": -1}, "invalid idle: -1", "a number of seconds, or a duration"),
         ({"snapshot_rows": 0}, "snapshot_rows is 0", "1 or more"),
         ({"latness": 5}, "unknown option latness", "did you mean lateness?"),
-        ({"colour": "red"}, "unknown option colour", "options: paths, mode, lateness"),
+        ({"colour": "red"}, "unknown option colour", "options: paths, proofs, mode, lateness"),
     ],
 )
 def test_an_invalid_option_is_named_with_what_is_accepted(
@@ -72,6 +75,12 @@ def test_the_constructor_and_replace_validate_too() -> None:
         RunOptions(threads=0)
     with pytest.raises(ArgumentError, match="0 cells"):
         replace(RunOptions(), cells=0)
+
+
+def test_a_plan_that_was_chosen_before_is_refused_with_proofs() -> None:
+    query = compile_query("STREAM s WINDOW 5\nAnswer(x, y) <- (a/b)(x, y).", RunOptions(plan=1))
+    with pytest.raises(ArgumentError, match="proofs runs plan 0, not plan 1"):
+        query_plans(query, RunOptions(proofs=True))
 
 
 def test_options_do_not_change_and_travel_to_workers() -> None:

@@ -71,6 +71,7 @@ class Recovery:
         options = {
             "mode": case.mode,
             "paths": case.paths,
+            "proofs": case.proofs,
             "batch_rows": case.batch_rows,
             "lateness": case.lateness,
             "plan": case.plan,
@@ -128,10 +129,11 @@ class ForgetfulCells(Cells):
         self.added_at = -1
         case = recovery.case
         super().__init__(
-            [compiled(case.text, "q", case.plan)],
+            [compiled(case.text, "q", None if case.proofs else case.plan)],
             recovery.cells,
             path_operator=recovery.operators[0],
             paths=case.paths,
+            proofs=case.proofs,
             mode=case.mode,
             lateness=case.lateness,
             idle=inf,
@@ -167,7 +169,7 @@ class ForgetfulCells(Cells):
         """As after a restart with another plan or operator, or with more queries."""
         recovery = self.recovery
         case = recovery.case
-        queries = [compiled(case.text, name, plan) for name in self.names]
+        queries = [compiled(case.text, name, None if case.proofs else plan) for name in self.names]
         path_operator = recovery.operators[operator % len(recovery.operators)]
         self.options = replace(self.options, path_operator=path_operator)
         staged = staged_plan(queries, self.options)
@@ -206,7 +208,12 @@ def hold_law(recovery: Recovery) -> list[dict[str, Any]]:
         cells = ForgetfulCells(recovery, Path(folder) / "snapshots")
         cells.run()
     expected = expect(case.query, case.streams, case.lateness)
-    options = {"mode": case.mode, "paths": case.paths, "first_path": "negative-tuple" in recovery.operators}
+    options = {
+        "mode": case.mode,
+        "paths": case.paths,
+        "proofs": case.proofs,
+        "first_path": "negative-tuple" in recovery.operators,
+    }
     records = cells.by_query.get("q", [])
     judge(records, expected, **options)
     if "second" in cells.names:

@@ -109,6 +109,21 @@ def test_the_stop_of_an_answer_deleted_in_its_instant_is_emitted_once() -> None:
         assert changes == [("q", "+", 10), ("q", "-", 10)]
 
 
+@pytest.mark.parametrize("mode", ["intervals", "changes"])
+@pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
+def test_a_named_case_is_proved_whatever_is_lost(file, mode) -> None:
+    recovery = read_recovery(file.read_text())
+    case = replace(recovery.case, mode=mode, paths=False, proofs=True, batch_rows=1)
+    for loss, snapshot_rows in (("state and snapshots", RARELY), ("state", 4), ("another plan", RARELY)):
+        hold_law(Recovery(case, (loss,), ("auto", "s-path"), 1, snapshot_rows, recovery.added))
+
+
+@given(recovery=recoveries(large=12) | property_recoveries())
+@settings(drawn, max_examples=30)
+def test_answers_are_proved_whatever_the_cell_has_lost(recovery) -> None:
+    hold_law_of_drawn(replace(recovery, cells=1, case=replace(recovery.case, paths=False, proofs=True)))
+
+
 @contextmanager
 def naming(recovery) -> Iterator[None]:
     """Whatever is wrong shows the case as a file for `cases/`."""

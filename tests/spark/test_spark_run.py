@@ -11,9 +11,12 @@ import pytest
 from incidents import CLOSURE, generate, instants_held, read_records, write_tsv
 
 import meander
+from judge import judge
 from meander.errors import ArgumentError, InputError, MeanderError, MemoryBudgetError, StateError
 from meander.spark.run import Run
 from meander.spark.session import Session
+from oracle import expect
+from querytext import read_query
 
 pytestmark = pytest.mark.spark
 
@@ -158,6 +161,36 @@ def test_static_frames_and_sinks_that_spark_writes(spark, tmp_path) -> None:
     written = [row.asDict() for row in spark.read.json(str(tmp_path / "edges")).collect()]
     expected = meander.run("STREAM s WINDOW 7\nAnswer(x, y) <- a(x, y).", rows)
     assert instants_held(written) == instants_held(expected)
+
+
+def test_proofs_reach_files_and_frames(spark, tmp_path) -> None:
+    rows = generate(6, 300)
+    rows.append((*rows[250][:3], rows[-1][3], "-"))
+    session = Session(spark)
+    session.stream(
+        "s",
+        spark.createDataFrame(
+            [(*row, "+")[:5] for row in rows], "src string, label string, trg string, ts bigint, op string"
+        ),
+    )
+    text = "STREAM s WINDOW 7\nD(x, y) <- a(x, u), a(u, y).\nAnswer(x, y) <- D+(x, y) as P."
+    for name in ("lines", "frames"):
+        session.query(text, name)
+    seen = []
+    run = session.start(
+        str(tmp_path / "checkpoint"),
+        {
+            "lines": str(tmp_path / "lines.jsonl"),
+            "frames": lambda answers, batch: seen.extend(row.asDict() for row in answers.collect()),
+        },
+        proofs=True,
+    )
+    assert run.wait(300)
+    expected = expect(read_query(text), {"s": rows})
+    judge(read_records(tmp_path / "lines.jsonl"), expected, proofs=True)
+    judge(
+        [{**row, "proof": row["proof"] and json.loads(row["proof"])} for row in seen], expected, proofs=True
+    )
 
 
 def test_what_cannot_be_run_is_refused_at_once(spark, tmp_path) -> None:

@@ -44,6 +44,7 @@ def test_a_name_is_used_once() -> None:
         ({"plan": 1}, "unknown option plan"),
         ({"latenes": 3}, "unknown option latenes"),
         ({"mode": "all"}, "mode cannot be 'all'"),
+        ({"proofs": True, "cells": 2}, "proofs needs one cell, not 2"),
     ],
 )
 def test_options_are_refused_before_anything_is_opened(options: dict[str, Any], message: str) -> None:

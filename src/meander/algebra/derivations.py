@@ -74,9 +74,13 @@ def derivations(query: RegularQuery) -> dict[str, Head]:
     found = {}
     for head, label in result_labels(query).items():
         derivation = derived[head]
-        match derivation.rules:
-            case (Forward(atom=Head() as forwarded),) if label != derivation.label:
-                derivation = forwarded
+        if label != derivation.label:
+            (rule,) = derivation.rules
+            assert isinstance(rule, Forward)
+            assert isinstance(rule.atom, Head)
+            # The head itself, unless the answer drops some of its values.
+            drops = rule.atom.label is None
+            derivation = Head(derivation.plan, label, derivation.rules) if drops else rule.atom
         found[head] = derivation
     return found
 

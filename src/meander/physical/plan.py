@@ -310,12 +310,12 @@ class _Builder:
     def build_pattern(self, plan: Pattern) -> int:
         return self.add(self.pattern(plan), f"PATTERN {plan.label}", plan)
 
-    def pattern(self, plan: Pattern) -> PatternOp:
+    def pattern(self, plan: Pattern, *, checks_answers: bool = False) -> PatternOp:
         """The operator of a `Pattern`, its inputs built and indexed."""
         sources = tuple(self.build(source) for source in plan.inputs)
         closures = tuple(isinstance(self.operators[source], PathOp) for source in sources)
         compared = [frozenset(int(ref.name) for ref in refs(term)) for term in conjuncts(plan.predicate)]
-        programs = plan_programs(plan.ends, plan.output, closures, compared)
+        programs = plan_programs(plan.ends, plan.output, closures, compared, checks_answers=checks_answers)
         for atom, side in lists_walked(programs):
             self.index(
                 sources[atom],

@@ -61,18 +61,22 @@ def plan_programs(
     output: tuple[int, ...],
     closures: tuple[bool, ...],
     compared: Sequence[frozenset[int]] = (),
+    *,
+    checks_answers: bool = False,
 ) -> tuple[JoinProgram, ...]:
     """The programs of a pattern: one for a tuple of each atom, and a last one for an answer.
 
     `ends` has a variable for each column of an atom: source, target, values. `closures` marks the atoms that are
     paths: their pairs are many, so their lists are walked only if no other atom binds the variable. `compared` has
-    the variables of each conjunct of the pattern's predicate.
+    the variables of each conjunct of the pattern's predicate. The last program starts from an answer, which has
+    satisfied the comparisons of its own columns; if it `checks_answers`, it decides these too.
     """
     starts = [(set(columns), {atom}) for atom, columns in enumerate(ends)]
     starts.append((set(output), set()))
     # An answer has satisfied the comparisons of its own columns.
     settled = [set[int]() for _ in ends]
-    settled.append({number for number, variables in enumerate(compared) if variables <= set(output)})
+    own = {number for number, variables in enumerate(compared) if variables <= set(output)}
+    settled.append(set() if checks_answers else own)
     return tuple(
         _Planner(ends, closures, compared, bound, done, decided).plan()
         for (bound, done), decided in zip(starts, settled, strict=True)

@@ -118,8 +118,8 @@ class Operators(Protocol):
     def source(self, plan: Plan) -> int:
         """The operator below the filters of a plan."""
 
-    def pattern(self, plan: Pattern) -> PatternOp:
-        """The operator of a pattern."""
+    def pattern(self, plan: Pattern, *, checks_answers: bool) -> PatternOp:
+        """The operator of a pattern; one that `checks_answers` may start from what another rule has derived."""
 
     def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[int, ...]]:
         """The operator of a path from a root, and for each of its moves the input that it reads."""
@@ -216,6 +216,7 @@ class _Collector:
         match rule:
             case Join(plan, inputs, atoms):
                 children = tuple(self.add(atom) for atom in atoms)
-                return JoinRule(self.operators.pattern(plan), inputs, children)
+                pattern = self.operators.pattern(plan, checks_answers=True)
+                return JoinRule(pattern, inputs, children)
             case Forward(plan, atom):
                 return ForwardRule(self.operators.build(plan), self.add(atom))

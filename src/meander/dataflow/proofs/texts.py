@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,6 +37,12 @@ from meander.physical.proofs import HeadNode, LeafNode, ProofNode, ProofPlan
 from meander.syntax.values import LABEL, ValueType
 
 LEAST_ROWS = 1024
+
+# The start of a derived tuple, or a string: a text inside of a string is not taken for either.
+_START_OR_STRING = re.compile(
+    rb'"ts":-?\d+(?=,"exp":(?:-?\d+|null)(?:,"properties":\{(?:"(?:[^"\\]|\\.)*"|[^"{}])*\})?,"because":)'
+    rb'|"(?:[^"\\]|\\.)*"'
+)
 
 
 class ProofTexts:
@@ -100,6 +108,21 @@ class ProofTexts:
             {FULL_OUTPUT: grow},
         )
         return ProvedEdges(begin, self.rows[: cursor[EMITTED]].copy(), np.zeros(count, np.bool_))
+
+
+def with_start(proofs: Text, ts: int) -> Text:
+    """The proofs of records that are emitted again, which start at `ts` now."""
+    start = b'"ts":%d' % ts
+    data, offsets = proofs.packed()
+    whole = data.tobytes()
+    texts = [
+        _START_OR_STRING.sub(
+            lambda found: start if found[0].startswith(b'"ts":') else found[0], whole[begin:end]
+        )
+        for begin, end in pairwise(offsets.tolist())
+    ]
+    ends = np.cumsum([0] + [len(text) for text in texts])
+    return Text(frozen(np.frombuffer(b"".join(texts), np.uint8)), ends[:-1], ends[1:], proofs.kind)
 
 
 def _walked(trees: ProofTrees) -> Trees:

@@ -19,6 +19,7 @@ import numpy as np
 from meander.dataflow.answers import NO_EXPIRY, Answers, take_answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY, Edges
+from meander.dataflow.proofs.texts import with_start
 from meander.dataflow.value_names import list_values
 from meander.physical.plan import Result
 from meander.spark.cell.manifest import CellManifest
@@ -111,4 +112,6 @@ class LongestRecords:
             if mask.any():
                 chosen = take_answers(answers, mask)
                 begin = np.full(chosen.rows, self.begin, np.int64)
-                yield self.result, chosen._replace(ts=begin, op=np.ones(chosen.rows, np.int8))
+                proof = None if chosen.proof is None else with_start(chosen.proof, self.begin)
+                ones = np.ones(chosen.rows, np.int8)
+                yield self.result, chosen._replace(ts=begin, op=ones, proof=proof)
