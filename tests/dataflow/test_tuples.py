@@ -18,6 +18,7 @@ from judge import instants
 from meander.dataflow.sinks import merging
 from meander.dataflow.sinks.merging import merge_blocks, merge_tables
 from meander.errors import InputError
+from meander.explain import explain
 
 FOREVER = 2**62
 EDGES = "STREAM d TUPLES\nAnswer(x, y) <- D(x, y)."
@@ -264,3 +265,16 @@ def test_tables_of_several_writers_are_merged_by_time() -> None:
     [merged] = merge_tables(parts)
     assert merged["n"].to_pylist() == [3, 0, 1, 2, 4]
     assert merge_tables([parts[0], pa.table({"ts": [7], "n": [5]})])[0] is parts[0]
+
+
+def test_tuples_are_read_by_a_query_in_gcore() -> None:
+    text = "CONSTRUCT (x)-[:n]->(y) MATCH (x)-/<:D+>/->(y) ON d TUPLES (w INT) WHERE x <> y"
+    rows = [record(1, 9), record(2, 5) | {"src": "v", "trg": "t"}]
+    assert held(text, rows) == {("u", "v"): [(1, 9)], ("v", "t"): [(2, 5)], ("u", "t"): [(2, 5)]}
+
+
+def test_an_explanation_says_that_a_stream_has_tuples() -> None:
+    text = explain("STREAM d TUPLES\nAnswer(x, y) <- D(x, z), D(z, y).")
+    assert "WSCAN d: D  tuples" in text
+    assert "tuples of d (D), each until its exp or its retraction" in text
+    assert meander.plans(EDGES) == ["𝒲_{exp}(S_D)"]
