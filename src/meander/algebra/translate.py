@@ -22,6 +22,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from meander.algebra import automata
 from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, PlanError, Union, WScan
+from meander.algebra.routes import Each, Here, Input, PathValue, Route
 from meander.algebra.timed import single_edges
 from meander.errors import QueryError
 from meander.syntax.printing import expression_text
@@ -86,8 +87,17 @@ def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
     return {head: proofs[head] for head in query.results}
 
 
+def path_values(query: RegularQuery) -> dict[str, tuple[PathValue, ...]]:
+    """By result: the paths that its answers have as values, by name."""
+    routes = _Translation(query).routes
+    return {
+        head: tuple(PathValue(name, route) for name, route in sorted(routes[head].items()))
+        for head in query.results
+    }
+
+
 class _Translation:
-    """The plans of all heads of a query, built in `order`."""
+    """The plans of all heads of a query, built in `order`, and the routes of their path values."""
 
     def __init__(self, query: RegularQuery) -> None:
         self.streams = {stream.name: stream for stream in query.streams}
@@ -96,12 +106,18 @@ class _Translation:
         self.types = value_types(query)
         self.order = self._topological_order()
         self.plans: dict[str, Plan] = {}
+        self.routes: dict[str, dict[str, Route]] = {}
         for head in self.order:
-            alternatives = tuple(
-                dict.fromkeys(self._rule(self.numbers[id(rule)], rule) for rule in self.rules[head])
-            )
-            only = len(alternatives) == 1
-            self.plans[head] = alternatives[0] if only else Union(alternatives, _edge_label(head))
+            # Of rules with one plan, the first says where the paths come from.
+            alternatives: dict[Plan, Rule] = {}
+            for rule in self.rules[head]:
+                alternatives.setdefault(self._rule(self.numbers[id(rule)], rule), rule)
+            routes = list(map(self._routes, alternatives.values()))
+            if len(alternatives) == 1:
+                [self.plans[head]], [self.routes[head]] = alternatives, routes
+                continue
+            self.plans[head] = Union(tuple(alternatives), _edge_label(head))
+            self.routes[head] = {name: Each(tuple(route[name] for route in routes)) for name in routes[0]}
 
     def _topological_order(self) -> list[str]:
         needs = {
@@ -117,11 +133,9 @@ class _Translation:
             raise PlanError(f"rules are recursive: {' <- '.join(reversed(error.args[1]))}") from None
 
     def _rule(self, number: int, rule: Rule) -> Plan:
-        forwarded = _forwarded(rule)
-        if forwarded is not None:
-            plan = self._atom(number, forwarded)
-            if [value.name for value in plan.values] == [name for name, _ in rule.values]:
-                return plan
+        plan = self._forwarded_plan(number, rule)
+        if plan is not None:
+            return plan
         numbers: dict[Hashable, int] = {}
         inputs, ends = [], []
         for position, atom in enumerate(_pattern_order(rule.body)):
@@ -153,6 +167,40 @@ class _Translation:
             None if rule.predicate is None else map_refs(rule.predicate, numbered),
             tuple(Property(name, kinds[variable]) for name, variable in rule.values),
         )
+
+    def _forwarded_plan(self, number: int, rule: Rule) -> Plan | None:
+        """The plan of a rule's only atom, if the rule does nothing but forward it."""
+        forwarded = _forwarded(rule)
+        if forwarded is None:
+            return None
+        plan = self._atom(number, forwarded)
+        same = [value.name for value in plan.values] == [name for name, _ in rule.values]
+        return plan if same else None
+
+    def _routes(self, rule: Rule) -> dict[str, Route]:
+        """The routes of a rule's path values, from its plan."""
+        is_forwarded = self._forwarded_plan(self.numbers[id(rule)], rule) is not None
+        routes: dict[str, Route] = {}
+        for name, variable in rule.paths:
+            for position, atom in enumerate(_pattern_order(rule.body)):
+                route = self._atom_route(atom, variable)
+                if route is not None:
+                    routes[name] = route if is_forwarded else Input(position, route)
+        if missing := [name for name, _ in rule.paths if name not in routes]:
+            raise PlanError(f"{rule.head} returns the path {missing[0]}, which its body does not have")
+        return routes
+
+    def _atom_route(self, atom: Atom, variable: Variable) -> Route | None:
+        """The route to the path that a variable stands for, from the plan of an atom; None if it is not there."""
+        route: Route | None = Here() if atom.name == variable.name else None
+        for name, bound in atom.paths:
+            if bound.name == variable.name and isinstance(atom.expr, Label):
+                route = self.routes[atom.expr.name][name]
+                plan = self._head(atom.expr, tuple(name for name, _ in atom.values))
+                while plan is not self.plans[atom.expr.name]:
+                    plan, route = plan.inputs[0], Input(0, route)
+        is_bound = isinstance(atom.src, Constant) or isinstance(atom.trg, Constant)
+        return Input(0, route) if route is not None and is_bound else route
 
     def _kind(self, rule: int, variable: Hashable) -> ValueType | None:
         return self.types.variable(rule, variable.name) if isinstance(variable, Variable) else None
