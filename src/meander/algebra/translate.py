@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 from meander.algebra import automata
 from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, PlanError, Union, WScan
@@ -72,18 +73,32 @@ def result_labels(query: RegularQuery) -> dict[str, str]:
     return named
 
 
-def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
-    """For each result whose answers are paths, the canonical `Path`s that prove them; None for the others.
+class PathProofs(NamedTuple):
+    """The canonical `Path`s that prove answers: `every` one of them, or only those that some rules derive.
+
+    They are `exact` if whatever they join is an answer: no rule selects from them.
+    """
+
+    paths: tuple[Path, ...] = ()
+    every: bool = False
+    exact: bool = True
+
+
+def path_results(query: RegularQuery) -> dict[str, PathProofs]:
+    """By result: the paths that prove its answers.
 
     An answer is a path if its rule forwards a path atom, names one of its body's (`Rule.path`), or forwards
-    a head whose answers are paths; with several rules, if that is so for each.
+    a head whose answers are paths. Where only some rules of a head are of that kind, those that select from their
+    paths count among the others: a path that they leave out proves nothing.
     """
     translation = _Translation(query)
-    proofs: dict[str, tuple[Path, ...] | None] = {}
+    proofs: dict[str, PathProofs] = {}
     for head in translation.order:
         by_rule = [translation.proofs(rule, proofs) for rule in translation.rules[head]]
-        paths = [path for rule_paths in by_rule if rule_paths is not None for path in rule_paths]
-        proofs[head] = None if None in by_rule else tuple(dict.fromkeys(paths))
+        every = all(proof.every for proof in by_rule)
+        of_rules = [proof for proof in by_rule if every or proof.exact]
+        paths = tuple(dict.fromkeys(path for proof in of_rules for path in proof.paths))
+        proofs[head] = PathProofs(paths, every, all(proof.exact for proof in of_rules))
     return {head: proofs[head] for head in query.results}
 
 
@@ -282,17 +297,23 @@ class _Translation:
         scans = [self._scan(edge, (EDGE_TIME,)) for edge in single_edges(self.rules, label)]
         return Union(tuple(dict.fromkeys(scans)), _edge_label(label.name))
 
-    def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
+    def proofs(self, rule: Rule, known: dict[str, PathProofs]) -> PathProofs:
         """The Paths that prove the answers of one rule; `known` has those of the heads before it."""
+        exact = rule.predicate is None and len(rule.body) == 1 and len(set(rule.args)) == len(rule.args)
         if rule.path is not None:
-            return tuple(self.path(atom) for atom in rule.body if atom.name == rule.path)
+            return PathProofs(
+                tuple(self.path(atom) for atom in rule.body if atom.name == rule.path), True, exact
+            )
         if len(rule.body) != 1 or rule.args != (rule.body[0].src, rule.body[0].trg):
-            return None
+            return PathProofs()
         atom = rule.body[0]
         if _is_path(atom):
-            return (self.path(atom),)
+            return PathProofs((self.path(atom),), True, exact)
         label = automata.labels(atom.expr)[0]
-        return known[label.name] if label.stream is None else None
+        if label.stream is not None:
+            return PathProofs()
+        proof = known[label.name]
+        return proof._replace(exact=exact and proof.exact and label.predicate is None)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,16 +79,10 @@ class Dataflow:
             stream: StreamEncoder(stream, nodes, self.vertices) for stream, nodes in readers(plan).items()
         }
         labels = {stream: encoder.classes for stream, encoder in self.encoders.items()}
+        # Whether a record has a proof that lasts as long as the record says.
+        self.proves = paths or any(result.trace is not None for result in plan.results)
         self.results = [
-            ResultStream(
-                result,
-                self.graph,
-                self.relations,
-                self._store(f"result {number} {result.head}"),
-                mode=mode,
-                paths=paths,
-                pool=self.pool,
-            )
+            self._result(f"result {number} {result.head}", result)
             for number, result in enumerate(plan.results)
             if not result.raw
         ]
@@ -96,7 +91,7 @@ class Dataflow:
             self._start,
             self._finish,
             results=[result.input for result in plan.results],
-            paths=paths,
+            paths=self.proves,
         )
         # Operators whose output other operators read, here or in another stage; these and those in the graph are
         # awaited at once, the others when their answers are emitted.
@@ -104,13 +99,13 @@ class Dataflow:
         self.read |= {result.input for result in plan.results if result.raw}
         self.awaited = self.read | set(self.relations)
         self.operators: list[Operator] = [
-            OPERATORS[type(node)](node, self._context(number, labels))
+            OPERATORS[type(node)](node, self._operator_context(number, labels))
             for number, node in enumerate(plan.operators)
         ]
         clock = self._store("clock")
         self.clock = Clock(clock, "clock")
         retracts_paths = any(result.retracts_paths for result in self.results)
-        self.cutter = Cutter(clock, paths=paths, retracts_paths=retracts_paths)
+        self.cutter = Cutter(clock, paths=self.proves, retracts_paths=retracts_paths)
         self.reclaimer = VertexReclaimer(clock, self.vertices, self.graph, self.operators, self.results)
         for name in ("rows_in", "rows_out"):
             clock.array(name, len(plan.operators), np.int64)
@@ -124,21 +119,29 @@ class Dataflow:
         self.stores[owner] = Store(owner, self.budget, folder)
         return self.stores[owner]
 
-    def _context(self, number: int, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
+    def _operator_context(self, number: int, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
         is_read = number in self.read
+        context = self._context(f"#{number} {self.plan.names[number]}", number, labels)
+        return replace(context, is_read=is_read, ahead=0 if is_read else self.pipeline.depth)
+
+    def _context(self, owner: str, number: int, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
         return Context(
             number=number,
-            store=self._store(f"#{number} {self.plan.names[number]}"),
+            store=self._store(owner),
             graph=self.graph,
             relations=self.relations,
             labels=labels,
             vertices=self.vertices,
             pool=self.pool,
             mode=self.mode,
-            paths=self.paths,
-            is_read=is_read,
-            ahead=0 if is_read else self.pipeline.depth,
+            paths=self.proves,
+            is_read=False,
+            ahead=0,
         )
+
+    def _result(self, owner: str, result: Result) -> ResultStream:
+        context = self._context(owner, result.input, {})
+        return ResultStream(result, context, lambda name: self._store(f"{name} of {owner}"), paths=self.paths)
 
     # -----------------------------------------------------------------------------------------------------
     # Batches

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -10,38 +11,37 @@ from meander.dataflow.answers import NO_EXPIRY, Answers, Paths, ValueColumn
 from meander.dataflow.batch import Batch, split_evenly, take_rows
 from meander.dataflow.change_tracking import ChangeTracker
 from meander.dataflow.edges import INFINITY, Text, concat_texts
-from meander.dataflow.graph import WindowGraph
+from meander.dataflow.operator import Context
 from meander.dataflow.proving import Prover
 from meander.dataflow.standing import StandingRecords
 from meander.dataflow.state import Array, Store
-from meander.dataflow.threads import LanePool
+from meander.dataflow.tracing import Tracer, both
 from meander.dataflow.vertices import Vertices
 from meander.kernels.merging import NamedRows, name_rows
+from meander.kernels.standing import ProvedEdges
 from meander.physical.plan import Result
+from meander.syntax.values import ValueType
 
 
 class ResultStream:
     """One result of one query: its tuples become answer records."""
 
     def __init__(
-        self,
-        result: Result,
-        graph: WindowGraph,
-        relations: Mapping[int, int],
-        store: Store,
-        *,
-        mode: str,
-        paths: bool,
-        pool: LanePool,
+        self, result: Result, context: Context, store_of: Callable[[str], Store], *, paths: bool
     ) -> None:
+        """`store_of` makes further stores. `paths`: each record has its path."""
         self.result = result
-        self.pool = pool
-        self.store = store
+        self.pool = context.pool
+        self.store = store = context.store
         width = result.arity + len(result.values)
-        self.tracker = ChangeTracker(width, store) if mode == "changes" else None
+        self.tracker = ChangeTracker(width, store) if context.mode == "changes" else None
         self.paths = paths
-        self.prover = Prover(result.proofs, graph, relations, store) if paths and result.proofs else None
-        self.standing = StandingRecords(graph, store, width) if self.prover is not None else None
+        self.prover: Prover | None = None
+        if paths and result.proofs:
+            self.prover = Prover(result.proofs, context.graph, context.relations, store)
+        self.tracer = None if result.trace is None else Tracer(result, context, store_of)
+        has_proofs = self.prover is not None or self.tracer is not None
+        self.standing = StandingRecords(context.graph, store, width) if has_proofs else None
 
     def bind(self) -> None:
         if self.tracker is not None:
@@ -82,12 +82,23 @@ class ResultStream:
     def _records(self, batch: Batch, upto: int, vertices: Vertices) -> Answers:
         """The records with names and paths."""
         path = no_paths(batch.ts.size) if self.paths else None
-        if self.prover is not None and self.standing is not None:
+        properties = result_values(self.result, batch, vertices)
+        rests_on: list[ProvedEdges] = []
+        if self.prover is not None:
             proved = self.prover.prove(batch, vertices)
             path = self.prover.paths(proved, vertices)
+            rests_on.append(self.prover.standing_edges(proved, all_paths=self.result.all_paths))
+        if self.tracer is not None:
+            traced = self.tracer.trace(batch, vertices)
+            rests_on.append(traced.edges)
+            columns = [
+                ValueColumn(name, ValueType.PATH, paths)
+                for name, paths in zip(self.result.paths, traced.values, strict=True)
+            ]
+            properties = tuple(sorted((*properties, *columns), key=lambda column: column.name))
+        if self.standing is not None:
             add = self.standing.add if self.retracts_paths else self.standing.add_last
-            add(batch, self.prover.standing_edges(proved), upto)
-        properties = result_values(self.result, batch, vertices)
+            add(batch, reduce(both, rests_on), upto)
         if self.result.arity == 2:
             return self._name_pairs(batch, vertices, path)._replace(properties=properties)
         names = self.pool.map(vertices.text, batch.key.T[: self.result.arity])

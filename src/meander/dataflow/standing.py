@@ -41,7 +41,7 @@ class StandingRecords:
             store.array(f"standing.{column}", records, record)
         store.array("standing.key", records, np.int32, width=width)
         store.array("standing.edge_relation", edges, np.int16)
-        store.array("standing.edge_key", edges, np.int32, width=FIRST_VALUE + 1)
+        store.array("standing.edge_key", edges, np.int32, width=FIRST_VALUE + max(1, graph.width))
         store.array("standing.begin", records + 1, np.int64)
         store.array("standing.slots", 2 * records, np.int32, -1)
         store.array("standing.counts", 2, np.int64)

@@ -36,7 +36,7 @@ BROKEN = -2  # retracted together with its answer, within the instant in which i
 # A path without edges: its vertex stands for them, and it may break with an edge of that vertex.
 EMPTY_PATH = -3
 
-NO_VALUE = -1  # of an edge in a relation without value columns
+NO_VALUE = -1  # of an edge in a relation that has fewer value columns
 
 
 class Standing(NamedTuple):
@@ -46,7 +46,7 @@ class Standing(NamedTuple):
     begin: Array  # by record, with one more for the end: its edges
     slots: Array  # the hash index over keys: the newest record
     edge_relation: Array
-    edge_key: Array  # int32 by edge: source, target, and its value if the relation has values
+    edge_key: Array  # int32 by edge: source, target, and its values, with NO_VALUE for those it lacks
     counts: Array
 
 
@@ -81,22 +81,15 @@ def link_record(standing: Standing, record: int) -> None:
 
 
 @kernel
-def add_edge(standing: Standing, relation: int, src: int, trg: int, value: int) -> None:
-    """Add an edge to the record that is being added. Needs room for one."""
+def add_edge(standing: Standing, relation: int, src: int, trg: int) -> int:
+    """Add an edge without values to the record that is being added; its position. Needs room for one."""
     edge = standing.counts[EDGES]
     standing.edge_relation[edge] = relation
+    standing.edge_key[edge, :] = NO_VALUE
     standing.edge_key[edge, SRC] = src
     standing.edge_key[edge, TRG] = trg
-    standing.edge_key[edge, FIRST_VALUE] = value
     standing.counts[EDGES] = edge + 1
-
-
-@inner_kernel
-def value_of(graph: Graph, values: Values | None, row: int) -> int:
-    """The value of an edge: paths are over relations with one value column, the time, or with none."""
-    if values is not None and values.width[graph.relation[row]] > 0:
-        return int(values.value[row, 0])
-    return NO_VALUE
+    return edge
 
 
 @kernel
@@ -110,15 +103,13 @@ def add_records(
             continue
         for j in range(proved.begin[i], proved.begin[i + 1]):
             row = proved.row[j]
-            add_edge(
-                standing,
-                graph.relation[row],
-                graph.src[row],
-                graph.trg[row],
-                value_of(graph, values, row),
-            )
+            relation = graph.relation[row]
+            edge = add_edge(standing, relation, graph.src[row], graph.trg[row])
+            if values is not None:
+                for column in range(values.width[relation]):
+                    standing.edge_key[edge, FIRST_VALUE + column] = values.value[row, column]
         if proved.empty[i]:
-            add_edge(standing, EMPTY_PATH, batch.key[i, SRC], batch.key[i, TRG], NO_VALUE)
+            add_edge(standing, EMPTY_PATH, batch.key[i, SRC], batch.key[i, TRG])
         record = standing.counts[RECORDS]
         standing.counts[RECORDS] = record + 1
         for column in range(standing.key.shape[1]):

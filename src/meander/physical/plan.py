@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from meander.algebra import automata
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.printing import path_expression, value_names
+from meander.algebra.routes import Each, Input, PathValue, Route
 from meander.algebra.trees import walk
 from meander.errors import ArgumentError
 from meander.physical.path_operators import ASCENDING, PATH_OPERATORS
@@ -136,11 +137,49 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class PathTrace:
+    """A path by `proof` with the tuple's ends; it is each of `values`, which number path values of a result."""
+
+    proof: Proof
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTrace:
+    """A match of `pattern` that gives the tuple; the tuples of some of its inputs, by number, are traced further."""
+
+    pattern: PatternOp
+    inputs: tuple[tuple[int, Trace], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnionTrace:
+    """An indexed operator that has the tuple, and how it is traced further."""
+
+    inputs: tuple[tuple[int, Trace], ...]
+
+
+Trace = PathTrace | PatternTrace | UnionTrace
+"""How the path values of a tuple are found: from it down to tuples that prove it."""
+
+
+def is_timed(trace: Trace | None, value: int) -> bool:
+    """Whether the paths of a path value have times."""
+    match trace:
+        case PathTrace(proof, values):
+            return value in values and bool(proof.path.order)
+        case PatternTrace(_, inputs) | UnionTrace(inputs):
+            return any(is_timed(inner, value) for _, inner in inputs)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One result of one query: which operator's tuples, and what they are called.
 
     A `raw` result is its operator's tuples as they are, for another stage. The tuples have `arity` vertices, and then
-    the `values`.
+    the `values`. Without `all_paths` an answer may hold by none of the `proofs`. `paths` name the path
+    values, which the `trace` finds.
     """
 
     query: str
@@ -151,6 +190,9 @@ class Result:
     proofs: tuple[Proof, ...] = ()
     raw: bool = False
     values: tuple[Property, ...] = ()
+    all_paths: bool = True
+    paths: tuple[str, ...] = ()
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +227,8 @@ class PhysicalPlan:
 class QueryPlan:
     """What to run of one query's result: its logical plan, the label of its answers, what proves them.
 
-    `raw` is for plans whose tuples go to another stage.
+    `raw` is for plans whose tuples go to another stage; `all_paths` as for `Result`; `paths` have routes through the
+    plan.
     """
 
     query: str
@@ -194,6 +237,8 @@ class QueryPlan:
     plan: Plan
     proofs: tuple[Path, ...] = ()
     raw: bool = False
+    all_paths: bool = True
+    paths: tuple[PathValue, ...] = ()
 
 
 class _Builder:
@@ -366,6 +411,48 @@ class _Builder:
         )
         return operator, tuple(label for _, label in named)
 
+    def trace(self, plan: Plan, routes: Mapping[int, Route]) -> Trace:
+        """How to find the path values, by number, that routes lead to from the plan."""
+        match plan:
+            case Path():
+                return PathTrace(Proof(*self.path(plan, None)), tuple(routes))
+            case Filter():
+                return self.trace(plan.input, _routes_of(routes, 0))
+            case Pattern():
+                pattern = self.operators[self.build(plan)]
+                assert isinstance(pattern, PatternOp)
+                numbers = sorted({route.number for route in routes.values() if isinstance(route, Input)})
+                inputs = [
+                    (number, self.trace(plan.inputs[number], _routes_of(routes, number)))
+                    for number in numbers
+                ]
+                return PatternTrace(pattern, tuple(inputs))
+            case Union():
+                by_operator: dict[int, Trace] = {}
+                for number, source in enumerate(plan.inputs):
+                    trace = self.trace(source, _routes_of(routes, number))
+                    by_operator.setdefault(self.build(source), trace)
+                if len(by_operator) == 1:
+                    [trace] = by_operator.values()
+                    return trace
+                for operator in by_operator:
+                    self.index(operator)
+                return UnionTrace(tuple(by_operator.items()))
+            case WScan() | Receive():
+                raise AssertionError("an edge of a stream has no path")
+
+
+def _routes_of(routes: Mapping[int, Route], number: int) -> dict[int, Route]:
+    """Where the routes through one input of a node go on."""
+    inner: dict[int, Route] = {}
+    for value, route in routes.items():
+        match route:
+            case Each(each):
+                inner[value] = each[number]
+            case Input(of, rest) if of == number:
+                inner[value] = rest
+    return inner
+
 
 def output_arity(operators: Sequence[Operator], number: int) -> int:
     """How many key columns the tuples of an operator have."""
@@ -406,9 +493,21 @@ def build(
             # Answers come from a table that has each tuple once.
             builder.index(number)
         proofs = tuple(Proof(*builder.path(path, None)) for path in query.proofs) if paths else ()
-        plan, values = query.plan, query.plan.values
+        routes = {value: path.route for value, path in enumerate(query.paths)}
         results.append(
-            Result(query.query, query.head, query.label, number, plan.arity, proofs, query.raw, values)
+            Result(
+                query.query,
+                query.head,
+                query.label,
+                number,
+                query.plan.arity,
+                proofs,
+                query.raw,
+                query.plan.values,
+                query.all_paths,
+                tuple(path.name for path in query.paths),
+                builder.trace(query.plan, routes) if routes else None,
+            )
         )
         builder.readers.setdefault(number, []).append(
             f"{query.query}.{query.head}" if query.query else query.head

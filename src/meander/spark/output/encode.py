@@ -96,7 +96,7 @@ class Encoder:
 
 
 def is_large(answers: Answers) -> bool:
-    return answers.rows + (0 if answers.path is None else answers.path.src.rows) >= MANY
+    return answers.rows + sum(path.src.rows for path in answers.all_paths) >= MANY
 
 
 @cache
