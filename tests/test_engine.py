@@ -31,7 +31,7 @@ def test_a_plan_that_does_not_exist_is_refused() -> None:
 def test_only_a_run_with_paths_has_proofs() -> None:
     query = compile_query(TEXT)
     assert query_plans(query)[0].proofs == ()
-    assert query_plans(query, RunOptions(paths=True))[0].proofs == query.proofs["Answer"].paths != ()
+    assert query_plans(query, RunOptions(paths=True))[0].proofs == query.proofs["Answer"] != ()
 
 
 def test_queries_of_one_run_share_operators() -> None:

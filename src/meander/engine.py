@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from meander.algebra.nodes import Path, Plan, WScan
 from meander.algebra.printing import walk
-from meander.algebra.routes import PathValue
-from meander.algebra.translate import PathProofs, path_results, path_values, result_labels, translate
+from meander.algebra.routes import PathValue, Route
+from meander.algebra.translate import path_results, path_routes, path_values, result_labels, translate
 from meander.errors import ArgumentError, QueryError
 from meander.options import DEFAULTS, RunOptions
 from meander.physical.path_operators import PATH_OPERATORS
@@ -105,9 +105,15 @@ class CompiledQuery:
         return path_values(self.regular)
 
     @cached_property
-    def proofs(self) -> dict[str, PathProofs]:
-        """By result: the canonical paths that prove its answers, if they are paths."""
-        return path_results(self.regular)
+    def proofs(self) -> dict[str, tuple[Path, ...]]:
+        """By result: the canonical paths that prove its answers, if its answers are paths."""
+        return {head: paths or () for head, paths in path_results(self.regular).items()}
+
+    @cached_property
+    def path_routes(self) -> dict[str, Route]:
+        """By result: where the path of an answer comes from, if some of its answers are paths and others are not."""
+        routes = path_routes(self.regular)
+        return {head: route for head, route in routes.items() if route is not None and not self.proofs[head]}
 
 
 def compile_query(
@@ -132,16 +138,18 @@ def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[Qu
     """The logical plan to run for each result, with demand passed into its closures."""
     plans = []
     for head, plan in query.chosen_plans.items():
-        proofs = query.proofs[head] if options.paths else PathProofs()
+        route = query.path_routes.get(head) if options.paths and options.cells == 1 else None
+        if query.requested_plan:
+            route = None  # a route leads through the plan of the query as written
         plans.append(
             QueryPlan(
                 query.name,
                 head,
                 query.labels[head],
-                plan,
-                proofs.paths,
-                all_paths=proofs.every,
+                plan if route is None else query.canonical[head],
+                query.proofs[head] if options.paths else (),
                 paths=query.path_values[head],
+                path_route=route,
             )
         )
     # Every cell computes a share of a closure as a closure of its own: demand is for one cell.
@@ -247,4 +255,4 @@ def _with_demand(plan: QueryPlan) -> QueryPlan:
         passed = pass_demand(path)
         assert isinstance(passed, Path)
         proofs.append(passed)
-    return replace(plan, plan=pass_demand(plan.plan, keep_inputs=bool(plan.paths)), proofs=tuple(proofs))
+    return replace(plan, plan=pass_demand(plan.plan, keep_inputs=plan.has_routes), proofs=tuple(proofs))

@@ -29,9 +29,9 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """It comes from the input of a `Union` that has the tuple; a route for each."""
+    """It comes from the input of a `Union` that has the tuple; a route for each, or None where there is no path."""
 
-    routes: tuple[Route, ...]
+    routes: tuple[Route | None, ...]
 
 
 Route = Here | Input | Each

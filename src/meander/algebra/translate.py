@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
 
 from meander.algebra import automata
 from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, PlanError, Union, WScan
@@ -73,33 +72,25 @@ def result_labels(query: RegularQuery) -> dict[str, str]:
     return named
 
 
-class PathProofs(NamedTuple):
-    """The canonical `Path`s that prove answers: `every` one of them, or only those that some rules derive.
-
-    They are `exact` if whatever they join is an answer: no rule selects from them.
-    """
-
-    paths: tuple[Path, ...] = ()
-    every: bool = False
-    exact: bool = True
-
-
-def path_results(query: RegularQuery) -> dict[str, PathProofs]:
-    """By result: the paths that prove its answers.
+def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
+    """For each result whose answers are paths, the canonical `Path`s that prove them; None for the others.
 
     An answer is a path if its rule forwards a path atom, names one of its body's (`Rule.path`), or forwards
-    a head whose answers are paths. Where only some rules of a head are of that kind, those that select from their
-    paths count among the others: a path that they leave out proves nothing.
+    a head whose answers are paths; with several rules, if that is so for each.
     """
     translation = _Translation(query)
-    proofs: dict[str, PathProofs] = {}
+    proofs: dict[str, tuple[Path, ...] | None] = {}
     for head in translation.order:
         by_rule = [translation.proofs(rule, proofs) for rule in translation.rules[head]]
-        every = all(proof.every for proof in by_rule)
-        of_rules = [proof for proof in by_rule if every or proof.exact]
-        paths = tuple(dict.fromkeys(path for proof in of_rules for path in proof.paths))
-        proofs[head] = PathProofs(paths, every, all(proof.exact for proof in of_rules))
+        paths = [path for rule_paths in by_rule if rule_paths is not None for path in rule_paths]
+        proofs[head] = None if None in by_rule else tuple(dict.fromkeys(paths))
     return {head: proofs[head] for head in query.results}
+
+
+def path_routes(query: RegularQuery) -> dict[str, Route | None]:
+    """By result: where the path of an answer comes from that is a path by some rule; None if it is by none."""
+    own_paths = _Translation(query).own_paths
+    return {head: own_paths[head] for head in query.results}
 
 
 def path_values(query: RegularQuery) -> dict[str, tuple[PathValue, ...]]:
@@ -122,17 +113,24 @@ class _Translation:
         self.order = self._topological_order()
         self.plans: dict[str, Plan] = {}
         self.routes: dict[str, dict[str, Route]] = {}
+        self.own_paths: dict[str, Route | None] = {}  # by head: of answers that are paths
         for head in self.order:
             # Of rules with one plan, the first says where the paths come from.
             alternatives: dict[Plan, Rule] = {}
             for rule in self.rules[head]:
                 alternatives.setdefault(self._rule(self.numbers[id(rule)], rule), rule)
             routes = list(map(self._routes, alternatives.values()))
+            own_paths = tuple(map(self._own_path_route, alternatives.values()))
             if len(alternatives) == 1:
-                [self.plans[head]], [self.routes[head]] = alternatives, routes
+                [self.plans[head]], [self.routes[head]], [self.own_paths[head]] = (
+                    alternatives,
+                    routes,
+                    own_paths,
+                )
                 continue
             self.plans[head] = Union(tuple(alternatives), _edge_label(head))
             self.routes[head] = {name: Each(tuple(route[name] for route in routes)) for name in routes[0]}
+            self.own_paths[head] = Each(own_paths) if any(own_paths) else None
 
     def _topological_order(self) -> list[str]:
         needs = {
@@ -194,28 +192,49 @@ class _Translation:
 
     def _routes(self, rule: Rule) -> dict[str, Route]:
         """The routes of a rule's path values, from its plan."""
-        is_forwarded = self._forwarded_plan(self.numbers[id(rule)], rule) is not None
         routes: dict[str, Route] = {}
         for name, variable in rule.paths:
-            for position, atom in enumerate(_pattern_order(rule.body)):
+            for atom in rule.body:
                 route = self._atom_route(atom, variable)
                 if route is not None:
-                    routes[name] = route if is_forwarded else Input(position, route)
+                    routes[name] = self._rule_route(rule, atom, route)
         if missing := [name for name, _ in rule.paths if name not in routes]:
             raise PlanError(f"{rule.head} returns the path {missing[0]}, which its body does not have")
         return routes
 
+    def _own_path_route(self, rule: Rule) -> Route | None:
+        """The route to the path that an answer of a rule is; None if it is none."""
+        atom = _own_path(rule)
+        if atom is None:
+            return None
+        route: Route | None = Here() if _is_path(atom) else None
+        if route is None and isinstance(atom.expr, Label) and atom.expr.stream is None:
+            route = self.own_paths[atom.expr.name]
+        return None if route is None else self._rule_route(rule, atom, self._from_atom(atom, route))
+
+    def _rule_route(self, rule: Rule, atom: Atom, route: Route) -> Route:
+        """A route from the plan of an atom, as one from the plan of its rule."""
+        if self._forwarded_plan(self.numbers[id(rule)], rule) is not None:
+            return route
+        return Input(_pattern_order(rule.body).index(atom), route)
+
     def _atom_route(self, atom: Atom, variable: Variable) -> Route | None:
         """The route to the path that a variable stands for, from the plan of an atom; None if it is not there."""
-        route: Route | None = Here() if atom.name == variable.name else None
+        if atom.name == variable.name:
+            return self._from_atom(atom, Here())
         for name, bound in atom.paths:
             if bound.name == variable.name and isinstance(atom.expr, Label):
-                route = self.routes[atom.expr.name][name]
-                plan = self._head(atom.expr, tuple(name for name, _ in atom.values))
-                while plan is not self.plans[atom.expr.name]:
-                    plan, route = plan.inputs[0], Input(0, route)
+                return self._from_atom(atom, self.routes[atom.expr.name][name])
+        return None
+
+    def _from_atom(self, atom: Atom, route: Route) -> Route:
+        """A route from the plan of a path or a head, as one from the plan of an atom over it."""
+        if isinstance(atom.expr, Label) and not _is_path(atom):
+            plan = self._head(atom.expr, tuple(name for name, _ in atom.values))
+            while plan is not self.plans[atom.expr.name]:
+                plan, route = plan.inputs[0], Input(0, route)
         is_bound = isinstance(atom.src, Constant) or isinstance(atom.trg, Constant)
-        return Input(0, route) if route is not None and is_bound else route
+        return Input(0, route) if is_bound else route
 
     def _kind(self, rule: int, variable: Hashable) -> ValueType | None:
         return self.types.variable(rule, variable.name) if isinstance(variable, Variable) else None
@@ -297,23 +316,15 @@ class _Translation:
         scans = [self._scan(edge, (EDGE_TIME,)) for edge in single_edges(self.rules, label)]
         return Union(tuple(dict.fromkeys(scans)), _edge_label(label.name))
 
-    def proofs(self, rule: Rule, known: dict[str, PathProofs]) -> PathProofs:
+    def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
         """The Paths that prove the answers of one rule; `known` has those of the heads before it."""
-        exact = rule.predicate is None and len(rule.body) == 1 and len(set(rule.args)) == len(rule.args)
-        if rule.path is not None:
-            return PathProofs(
-                tuple(self.path(atom) for atom in rule.body if atom.name == rule.path), True, exact
-            )
-        if len(rule.body) != 1 or rule.args != (rule.body[0].src, rule.body[0].trg):
-            return PathProofs()
-        atom = rule.body[0]
+        atom = _own_path(rule)
+        if atom is None:
+            return None
         if _is_path(atom):
-            return PathProofs((self.path(atom),), True, exact)
+            return (self.path(atom),)
         label = automata.labels(atom.expr)[0]
-        if label.stream is not None:
-            return PathProofs()
-        proof = known[label.name]
-        return proof._replace(exact=exact and proof.exact and label.predicate is None)
+        return known[label.name] if label.stream is None else None
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -336,6 +347,15 @@ def _labels(rule: Rule) -> list[Label]:
 def _is_path(atom: Atom) -> bool:
     """Whether an atom is a path: any expression but a plain label, and a plain label if it is named."""
     return atom.name is not None or not isinstance(atom.expr, Label)
+
+
+def _own_path(rule: Rule) -> Atom | None:
+    """The atom whose path, if it is one, is the answer's: the one that the rule names, or its only one with the same
+    ends."""
+    if rule.path is not None:
+        return next(atom for atom in rule.body if atom.name == rule.path)
+    atom = rule.body[0]
+    return atom if len(rule.body) == 1 and rule.args == (atom.src, atom.trg) else None
 
 
 def _forwarded(rule: Rule) -> Atom | None:

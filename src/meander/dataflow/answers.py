@@ -133,6 +133,7 @@ class AnswerSchema:
     def of(cls, result: Result, *, paths: bool) -> AnswerSchema:
         """The shape of a result's answers."""
         timed = any(proof.path.order for proof in result.proofs)
+        timed = timed or (result.traces_path and is_timed(result.trace, len(result.paths)))
         path_values = [Property(name, ValueType.PATH) for name in result.paths]
         return cls(
             result.arity,

@@ -143,15 +143,14 @@ class Prover:
         times[timed] = vertices.names.span[value[proved.row[timed], TIME], HEAD]
         return times
 
-    def standing_edges(self, proved: Proved, *, all_paths: bool = True) -> ProvedEdges:
-        """The edges of the paths, for `StandingRecords`; without `all_paths`, an answer may hold by no path.
+    def standing_edges(self, proved: Proved) -> ProvedEdges:
+        """The edges of the paths, for `StandingRecords`.
 
-        An empty path proves its answer by one expression alone: if nothing else derives answers, it is true as long
-        as the answer holds, and otherwise until its vertex loses its edges.
+        An empty path proves its answer by one expression alone: if that is the only one, it is true as long as the
+        answer holds, and otherwise until its vertex loses its edges.
         """
         empty = proved.given & (np.diff(proved.offsets) == 0)
-        alone = all_paths and len(self.automata) == 1
-        return ProvedEdges(proved.offsets, proved.row, empty & (not alone))
+        return ProvedEdges(proved.offsets, proved.row, empty & (len(self.automata) > 1))
 
     def _reserve(self, nodes: int, queue: int) -> None:
         """Make room for a search over `nodes` (vertex, state) pairs, with `queue` of them waiting."""

@@ -87,14 +87,16 @@ class ResultStream:
         if self.prover is not None:
             proved = self.prover.prove(batch, vertices)
             path = self.prover.paths(proved, vertices)
-            rests_on.append(self.prover.standing_edges(proved, all_paths=self.result.all_paths))
+            rests_on.append(self.prover.standing_edges(proved))
         if self.tracer is not None:
             traced = self.tracer.trace(batch, vertices)
             rests_on.append(traced.edges)
             columns = [
                 ValueColumn(name, ValueType.PATH, paths)
-                for name, paths in zip(self.result.paths, traced.values, strict=True)
+                for name, paths in zip(self.result.paths, traced.values, strict=False)
             ]
+            if self.result.traces_path:
+                path = traced.values[-1]
             properties = tuple(sorted((*properties, *columns), key=lambda column: column.name))
         if self.standing is not None:
             add = self.standing.add if self.retracts_paths else self.standing.add_last

@@ -67,7 +67,7 @@ Found = FoundPaths | FoundRows
 
 
 class TracedPaths(NamedTuple):
-    """The path values of a batch's records by number, and the rows of the graph that all of them rest on."""
+    """The paths of a batch's records by number, and the rows of the graph that all of them rest on."""
 
     values: list[Paths]
     edges: ProvedEdges
@@ -83,7 +83,8 @@ class Tracer:
     def __init__(self, result: Result, context: Context, store_of: Callable[[str], Store]) -> None:
         """`store_of` makes the store of a search, for its memory."""
         assert result.trace is not None
-        self.timed = [is_timed(result.trace, value) for value in range(len(result.paths))]
+        paths = len(result.paths) + result.traces_path
+        self.timed = [is_timed(result.trace, value) for value in range(paths)]
         self.searches = 0
         self.context = context
         self.store_of = store_of
@@ -114,7 +115,7 @@ class Tracer:
                 return PatternStep(pattern, [(n, self._step(inner)) for n, inner in inputs], self.context)
             case UnionTrace(inputs):
                 relations = [self.context.relations[operator] for operator, _ in inputs]
-                steps = [self._step(inner) for _, inner in inputs]
+                steps = [None if inner is None else self._step(inner) for _, inner in inputs]
                 return UnionStep(relations, steps, self.context)
 
 
@@ -178,12 +179,14 @@ class PatternStep:
 class UnionStep:
     """The tuple of one input of a union that lasts as long, traced further."""
 
-    def __init__(self, relations: Sequence[int], steps: Sequence[Step], context: Context) -> None:
+    def __init__(self, relations: Sequence[int], steps: Sequence[Step | None], context: Context) -> None:
         self.graph = context.graph
         self.inputs = list(zip(relations, steps, strict=True))
 
     def __call__(self, tuples: Tuples, vertices: Vertices) -> Iterator[Found]:
         for relation, step in self.inputs:
+            if step is None:
+                break
             key, ts, exp = tuples.targets
             rows, expiries = np.empty(ts.size, np.int64), np.empty(ts.size, np.int64)
             with wrapping():

@@ -154,9 +154,10 @@ class PatternTrace:
 
 @dataclass(frozen=True, slots=True)
 class UnionTrace:
-    """An indexed operator that has the tuple, and how it is traced further."""
+    """An indexed operator that has the tuple, and how it is traced further; None where no path comes from it. Those
+    come last."""
 
-    inputs: tuple[tuple[int, Trace], ...]
+    inputs: tuple[tuple[int, Trace | None], ...]
 
 
 Trace = PathTrace | PatternTrace | UnionTrace
@@ -178,8 +179,8 @@ class Result:
     """One result of one query: which operator's tuples, and what they are called.
 
     A `raw` result is its operator's tuples as they are, for another stage. The tuples have `arity` vertices, and then
-    the `values`. Without `all_paths` an answer may hold by none of the `proofs`. `paths` name the path
-    values, which the `trace` finds.
+    the `values`. `paths` name the path values that the `trace` finds, and after them, if `traces_path`, the path of
+    an answer that is one by some of the rules.
     """
 
     query: str
@@ -190,9 +191,9 @@ class Result:
     proofs: tuple[Proof, ...] = ()
     raw: bool = False
     values: tuple[Property, ...] = ()
-    all_paths: bool = True
     paths: tuple[str, ...] = ()
     trace: Trace | None = None
+    traces_path: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +228,8 @@ class PhysicalPlan:
 class QueryPlan:
     """What to run of one query's result: its logical plan, the label of its answers, what proves them.
 
-    `raw` is for plans whose tuples go to another stage; `all_paths` as for `Result`; `paths` have routes through the
-    plan.
+    `raw` is for plans whose tuples go to another stage. `paths` have routes through the plan, and `path_route` leads
+    to the path of an answer if some of the answers are paths and others are not.
     """
 
     query: str
@@ -237,8 +238,18 @@ class QueryPlan:
     plan: Plan
     proofs: tuple[Path, ...] = ()
     raw: bool = False
-    all_paths: bool = True
     paths: tuple[PathValue, ...] = ()
+    path_route: Route | None = None
+
+    @property
+    def routes(self) -> dict[int, Route]:
+        """The routes of the path values by number, and after these that of the answer's own path."""
+        routes = [path.route for path in self.paths]
+        return dict(enumerate(routes if self.path_route is None else [*routes, self.path_route]))
+
+    @property
+    def has_routes(self) -> bool:
+        return bool(self.paths) or self.path_route is not None
 
 
 class _Builder:
@@ -411,8 +422,10 @@ class _Builder:
         )
         return operator, tuple(label for _, label in named)
 
-    def trace(self, plan: Plan, routes: Mapping[int, Route]) -> Trace:
-        """How to find the path values, by number, that routes lead to from the plan."""
+    def trace(self, plan: Plan, routes: Mapping[int, Route]) -> Trace | None:
+        """How to find the paths, by number, that routes lead to from the plan; None without routes."""
+        if not routes:
+            return None
         match plan:
             case Path():
                 return PathTrace(Proof(*self.path(plan, None)), tuple(routes))
@@ -422,13 +435,11 @@ class _Builder:
                 pattern = self.operators[self.build(plan)]
                 assert isinstance(pattern, PatternOp)
                 numbers = sorted({route.number for route in routes.values() if isinstance(route, Input)})
-                inputs = [
-                    (number, self.trace(plan.inputs[number], _routes_of(routes, number)))
-                    for number in numbers
-                ]
+                traces = [self.trace(plan.inputs[number], _routes_of(routes, number)) for number in numbers]
+                inputs = [(number, trace) for number, trace in zip(numbers, traces, strict=True) if trace]
                 return PatternTrace(pattern, tuple(inputs))
             case Union():
-                by_operator: dict[int, Trace] = {}
+                by_operator: dict[int, Trace | None] = {}
                 for number, source in enumerate(plan.inputs):
                     trace = self.trace(source, _routes_of(routes, number))
                     by_operator.setdefault(self.build(source), trace)
@@ -437,7 +448,7 @@ class _Builder:
                     return trace
                 for operator in by_operator:
                     self.index(operator)
-                return UnionTrace(tuple(by_operator.items()))
+                return UnionTrace(tuple(sorted(by_operator.items(), key=lambda each: each[1] is None)))
             case WScan() | Receive():
                 raise AssertionError("an edge of a stream has no path")
 
@@ -447,8 +458,8 @@ def _routes_of(routes: Mapping[int, Route], number: int) -> dict[int, Route]:
     inner: dict[int, Route] = {}
     for value, route in routes.items():
         match route:
-            case Each(each):
-                inner[value] = each[number]
+            case Each(each) if (rest := each[number]) is not None:
+                inner[value] = rest
             case Input(of, rest) if of == number:
                 inner[value] = rest
     return inner
@@ -493,7 +504,6 @@ def build(
             # Answers come from a table that has each tuple once.
             builder.index(number)
         proofs = tuple(Proof(*builder.path(path, None)) for path in query.proofs) if paths else ()
-        routes = {value: path.route for value, path in enumerate(query.paths)}
         results.append(
             Result(
                 query.query,
@@ -504,9 +514,9 @@ def build(
                 proofs,
                 query.raw,
                 query.plan.values,
-                query.all_paths,
                 tuple(path.name for path in query.paths),
-                builder.trace(query.plan, routes) if routes else None,
+                builder.trace(query.plan, query.routes),
+                query.path_route is not None,
             )
         )
         builder.readers.setdefault(number, []).append(
