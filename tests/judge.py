@@ -29,7 +29,9 @@ from oracle import (
     time_of,
     union,
 )
-from querytext import Alt, Atom, Back, Expr, Query, Rep, Rule, Seq, Step, Var, Vertex, query_text, steps
+from proof_checker import ProofChecker, WrongProof
+from querytext import Atom, Expr, Query, Rule, Step, Var, Vertex, query_text, steps
+from words import read_word
 
 Record = Mapping[str, Any]
 
@@ -42,6 +44,7 @@ def judge(
     *,
     mode: str = "intervals",
     paths: bool = False,
+    proofs: bool = False,
     first_path: bool = False,
     some_paths: bool = True,
 ) -> None:
@@ -50,7 +53,7 @@ def judge(
     `first_path`: of each pair the engine knew the path that it found first, not the one that lasts longest.
     `some_paths`: where some rules derive paths and others do not, the answers of those have their paths.
     """
-    _Court(expected, mode, paths, first_path, some_paths).hear(list(records))
+    _Court(expected, mode, paths, first_path, proofs, some_paths).hear(list(records))
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class _Court:
     mode: str
     paths: bool
     first_path: bool = False
+    proofs: bool = False
     some_paths: bool = True
 
     def hear(self, records: list[Record]) -> None:
@@ -74,6 +78,9 @@ class _Court:
                 self.check_paths(answer, by_answer[answer])
             if self.path_names:
                 self.check_path_values(answer, by_answer[answer])
+
+            if self.proofs:
+                self.check_proofs(answer, by_answer[answer])
 
     @cached_property
     def path_names(self) -> tuple[str, ...]:
@@ -108,6 +115,7 @@ class _Court:
         types = head_types(query, query.result)
         named |= {"properties"} if types or self.path_names else set()
         fields = named | {"ts", "exp", "op"} | ({"path"} if self.paths else set())
+        fields |= {"proof"} if self.proofs else set()
         if set(record) != fields:
             self.refuse(f"a record has the fields {sorted(fields)}, not those of {record}")
         if record["op"] not in ("+", "-"):
@@ -163,7 +171,7 @@ class _Court:
         if not cut:
             self.refuse(f"the '-' at {time} cuts nothing", answer, records)
         # A path's edge may be gone where the answer is not; an edge may go and come back in one instant.
-        may_return = self.paths or bool(self.path_names) or time in self.times["+"]
+        may_return = self.paths or self.proofs or bool(self.path_names) or time in self.times["+"]
         # One who knows of a shorter path gives the answer anew until that ends.
         again = any(record["op"] == "+" and record["ts"] == time for record in records[place:])
         may_return = may_return or (self.first_path and again)
@@ -241,6 +249,22 @@ class _Court:
                     "has an edge that does not hold throughout" if known else "spells no word from src to trg"
                 )
                 self.refuse(f"in [{start}, {end}) the path {fault}: {record}", answer, records)
+
+    def check_proofs(self, answer: Answer, records: Sequence[Record]) -> None:
+        """Each `+` record's proof is right through the whole of its interval."""
+        for record, (start, end) in zip(records, effective(records, changes=self.changes), strict=True):
+            if record["op"] == "-":
+                if record["proof"] is not None:
+                    self.refuse(f"a '-' has no proof: {record}", answer, records)
+            elif start < end:
+                try:
+                    self.checker.check(record, result_label(self.expected.query), end)
+                except WrongProof as fault:
+                    self.refuse(f"in [{start}, {end}) the proof is wrong: {fault}", answer, records)
+
+    @cached_property
+    def checker(self) -> ProofChecker:
+        return ProofChecker(self.expected)
 
     def check_path_values(self, answer: Answer, records: Sequence[Record]) -> None:
         """The path values of each `+` record are paths of one match of the rules, which holds throughout."""
@@ -439,31 +463,7 @@ def spells(
     holding: tuple[Expected, int, int] | None = None,
 ) -> bool:
     """Whether the edges, read from `src` on, spell a word of the expression that ends in `trg`; where
-    asked, with edges that hold throughout an interval. A place is how many edges are read, and the vertex
-    reached."""
-
-    def read(expr: Expr, places: set[tuple[int, Vertex]], backwards: bool) -> set[tuple[int, Vertex]]:
-        match expr:
-            case Step():
-                return {after for place in places if (after := step(expr, place, backwards)) is not None}
-            case Back(part):
-                return read(part, places, not backwards)
-            case Alt(parts):
-                return set().union(*(read(part, places, backwards) for part in parts))
-            case Seq(parts):
-                for part in reversed(parts) if backwards else parts:
-                    places = read(part, places, backwards)
-                return places
-            case Rep(part, low, high):
-                for _ in range(low):
-                    places = read(part, places, backwards)
-                reached = places
-                # No word is longer than the path, so that many more rounds reach all there is.
-                for _ in range(len(path) if high is None else high - low):
-                    places = read(part, places, backwards)
-                    reached = reached | places
-                return reached
-        raise AssertionError(expr)
+    asked, with edges that hold throughout an interval."""
 
     def step(wanted: Step, place: tuple[int, Vertex], backwards: bool) -> tuple[int, Vertex] | None:
         count, vertex = place
@@ -481,7 +481,7 @@ def spells(
         before, after = (second, first) if backwards else (first, second)
         return (count + 1, after) if before == vertex else None
 
-    return in_time(path, words) and (len(path), trg) in read(words.expr, {(0, src)}, False)
+    return in_time(path, words) and (len(path), trg) in read_word(words.expr, src, len(path), step)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def naming(case: Case) -> Iterator[None]:
 
 
 def judge_case(case: Case, path_operator: str, expected: Expected) -> None:
-    plan = None if case.plan is None else case.plan % len(meander.plans(case.text))
+    plan = None if case.plan is None or case.proofs else case.plan % len(meander.plans(case.text))
     rejects: list[Any] = []
     records = meander.run(
         case.text,
@@ -97,6 +97,7 @@ def judge_case(case: Case, path_operator: str, expected: Expected) -> None:
         lateness=case.lateness,
         mode=case.mode,
         paths=case.paths,
+        proofs=case.proofs,
         batch_rows=case.batch_rows,
         plan=plan,
         path_operator=path_operator,
@@ -110,6 +111,7 @@ def judge_case(case: Case, path_operator: str, expected: Expected) -> None:
         expected,
         mode=case.mode,
         paths=case.paths,
+        proofs=case.proofs,
         first_path=first_path,
         some_paths=not plan,
     )

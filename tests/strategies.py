@@ -78,6 +78,7 @@ class Case:
     lateness: int = 0
     mode: str = "intervals"
     paths: bool = False
+    proofs: bool = False
     batch_rows: int = 65536
     plan: int | None = None
     demand: bool = True
@@ -95,7 +96,7 @@ class Case:
         streams = ",\n".join(f"    {name!r}: {list(edges)!r}" for name, edges in self.streams.items())
         options = ", ".join(
             f"{name}={getattr(self, name)!r}"
-            for name in ("lateness", "mode", "paths", "batch_rows", "plan", "demand", "threads")
+            for name in ("lateness", "mode", "paths", "proofs", "batch_rows", "plan", "demand", "threads")
         )
         return f'meander.run("""\\\n{self.text}""", {{\n{streams}\n}}, {options})'
 

@@ -99,7 +99,10 @@ def run(
     sources = {
         name: source.chunks(ReadOptions(layouts[name], batch_rows)) for name, source in read_from.items()
     }
-    schemas = {result.head: AnswerSchema.of(result, paths=chosen.paths) for result in plan.results}
+    schemas = {
+        result.head: AnswerSchema.of(result, paths=chosen.paths, proofs=chosen.proofs)
+        for result in plan.results
+    }
     read = _answers(dataflow, sources, layouts, chosen, live, rejects)
     waits = any(
         isinstance(source, Iterator) or (isinstance(source, str | PathLike) and read_from[name].is_live())

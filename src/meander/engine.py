@@ -15,12 +15,13 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
+from meander.algebra.derivations import Head, derivations
 from meander.algebra.nodes import Path, Plan, WScan
 from meander.algebra.printing import walk
 from meander.algebra.routes import PathValue, Route
 from meander.algebra.translate import path_results, path_routes, path_values, result_labels, translate
 from meander.errors import ArgumentError, QueryError
-from meander.options import DEFAULTS, RunOptions
+from meander.options import DEFAULTS, RunOptions, check_proofs
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import PhysicalPlan, QueryPlan, build
 from meander.physical.stages import StagedPlan, build_stages
@@ -115,6 +116,11 @@ class CompiledQuery:
         routes = path_routes(self.regular)
         return {head: route for head, route in routes.items() if route is not None and not self.proofs[head]}
 
+    @cached_property
+    def derivations(self) -> dict[str, Head]:
+        """By result: how the rules derive its answers, over the canonical plan."""
+        return derivations(self.regular)
+
 
 def compile_query(
     text: str,
@@ -131,11 +137,14 @@ def compile_query(
     know, by stream. Raises `QueryError` for an invalid text.
     """
     regular = parse(text, language=language, unit=options.time_unit, views=views, types=types)
-    return CompiledQuery(text, regular, name, options.plan)
+    # A proof follows the query as written.
+    return CompiledQuery(text, regular, name, 0 if options.proofs else options.plan)
 
 
 def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[QueryPlan]:
     """The logical plan to run for each result, with demand passed into its closures."""
+    if options.proofs and query.requested_plan:
+        check_proofs(plan=query.requested_plan)
     plans = []
     for head, plan in query.chosen_plans.items():
         route = query.path_routes.get(head) if options.paths and options.cells == 1 else None
@@ -146,12 +155,16 @@ def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[Qu
                 query.name,
                 head,
                 query.labels[head],
-                plan if route is None else query.canonical[head],
+                query.canonical[head] if options.proofs or route is not None else plan,
                 query.proofs[head] if options.paths else (),
+                derivation=query.derivations[head] if options.proofs else None,
                 paths=query.path_values[head],
                 path_route=route,
             )
         )
+    # With proofs there is none: only a closure obeys it, and none but the last step of a query may be one.
+    if options.proofs:
+        return plans
     # Every cell computes a share of a closure as a closure of its own: demand is for one cell.
     if options.demand and options.cells == 1 and PATH_OPERATORS[options.path_operator].demand_aware:
         return [_with_demand(plan) for plan in plans]
@@ -242,6 +255,7 @@ def open_dataflow(
         plan,
         mode=options.mode,
         paths=options.paths,
+        proofs=options.proofs,
         memory=options.memory,
         folder=folder,
         threads=options.threads,

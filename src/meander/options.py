@@ -30,6 +30,7 @@ class OptionValues(TypedDict, total=False):
     """The options as a person gives them: durations and sizes may be text, such as "5m" and "4GB"."""
 
     paths: bool
+    proofs: bool
     mode: str
     lateness: int | str
     max_jump: int | str | None
@@ -50,6 +51,7 @@ class RunOptions:
     """How a query is run. An invalid value raises `ArgumentError`."""
 
     paths: bool = False  # emit the path that proves each answer
+    proofs: bool = False  # emit the tree that proves each answer, down to edges of the input
     mode: str = "intervals"
     lateness: int = 0  # in `time_unit`
     max_jump: int | None = None  # in `time_unit`
@@ -68,6 +70,8 @@ class RunOptions:
         given = {name: getattr(self, name) for name in OPTION_NAMES}
         for name, value in _read(given, self.time_unit, str).items():
             object.__setattr__(self, name, value)
+        if self.proofs:
+            check_proofs(self.cells, self.plan)
 
     @classmethod
     def of(cls, *, spelled: Callable[[str], str] = str, **given: Any) -> RunOptions:
@@ -76,7 +80,10 @@ class RunOptions:
         `spelled` is how messages write the name of an option (see `command_line_name`).
         """
         unit = str(given.get("time_unit", DEFAULTS.time_unit))
-        return cls(**_read(given, unit, spelled))
+        read = _read(given, unit, spelled)
+        if read.get("proofs"):
+            check_proofs(read.get("cells", 1), read.get("plan"), spelled)
+        return cls(**read)
 
     def check_local(self, *, spelled: Callable[[str], str] = str, hint: str) -> None:
         """Refuse an option that only Spark has, unless it has its default value."""
@@ -88,6 +95,20 @@ class RunOptions:
 OPTION_NAMES = tuple(field.name for field in fields(RunOptions))
 SESSION_OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("time_unit", "plan"))
 """The options of `Session.start`: the time unit belongs to the session, and a plan to a query."""
+
+
+def check_proofs(cells: int = 1, plan: int | None = None, spelled: Callable[[str], str] = str) -> None:
+    """Refuse what proofs cannot be found with: a proof is about the query as written, in one cell."""
+    if cells > 1:
+        raise ArgumentError(
+            f"{spelled('proofs')} needs one cell, not {cells}",
+            hint=f"leave out {spelled('cells')}: a proof may need the edges of every cell",
+        )
+    if plan:
+        raise ArgumentError(
+            f"{spelled('proofs')} runs plan 0, not plan {plan}",
+            hint=f"leave out {spelled('plan')}: a proof follows the rules of the query as written",
+        )
 
 
 def command_line_name(name: str) -> str:
@@ -183,6 +204,7 @@ def _wrong_type(option: str, value: object, accepted: str) -> ArgumentError:
 
 _READERS: Mapping[str, Reader] = {
     "paths": _flag,
+    "proofs": _flag,
     "mode": _choice(MODES),
     "lateness": _text_or(
         _integer(0, "a lateness of {value} is negative", "{option} is a duration, such as 5m", "int or str"),

@@ -22,9 +22,11 @@ from meander.syntax.values import (
 )
 
 
-def single_edges(rules: Mapping[str, Sequence[Rule]], label: Label) -> Iterator[Label]:
+def single_edges(
+    rules: Mapping[str, Sequence[Rule]], label: Label, through: tuple[str, ...] = ()
+) -> Iterator[tuple[Label, tuple[str, ...]]]:
     """The labels of streams, with predicates, whose edges are those of a head's rules that satisfy the label's
-    predicate."""
+    predicate; with each, the heads between it and the label, after those it was reached `through`."""
     for rule in rules[label.name]:
         atom = single_edge(rule)
         if atom is None:
@@ -33,9 +35,9 @@ def single_edges(rules: Mapping[str, Sequence[Rule]], label: Label) -> Iterator[
         predicate = conjunction([atom.expr.predicate, *_decided(rule, atom, label.predicate)])
         edge = Label(atom.expr.name, atom.expr.stream, atom.expr.span, predicate)
         if edge.stream is not None:
-            yield edge
+            yield edge, through
         else:
-            yield from single_edges(rules, edge)
+            yield from single_edges(rules, edge, (*through, edge.name))
 
 
 def _decided(rule: Rule, atom: Atom, wanted: Predicate | None) -> list[Predicate]:

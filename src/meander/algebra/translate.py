@@ -51,7 +51,7 @@ from meander.syntax.values import (
 
 def translate(query: RegularQuery) -> dict[str, Plan]:
     """The canonical plan of each result, in the order of `query.results`."""
-    plans = _Translation(query).plans
+    plans = Translation(query).plans
     return {head: plans[head] for head in query.results}
 
 
@@ -64,11 +64,11 @@ def result_labels(query: RegularQuery) -> dict[str, str]:
     named = {}
     for head in query.results:
         forwarded = _forwarded(rules[head][0]) if head == "Answer" and len(rules[head]) == 1 else None
-        named[head] = _edge_label(head)
+        named[head] = edge_label(head)
         if forwarded is not None and isinstance(forwarded.expr, Label):
             label = forwarded.expr
             if label.stream is None and label.predicate is None:
-                named[head] = _edge_label(label.name)
+                named[head] = edge_label(label.name)
     return named
 
 
@@ -78,7 +78,7 @@ def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
     An answer is a path if its rule forwards a path atom, names one of its body's (`Rule.path`), or forwards
     a head whose answers are paths; with several rules, if that is so for each.
     """
-    translation = _Translation(query)
+    translation = Translation(query)
     proofs: dict[str, tuple[Path, ...] | None] = {}
     for head in translation.order:
         by_rule = [translation.proofs(rule, proofs) for rule in translation.rules[head]]
@@ -89,20 +89,20 @@ def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
 
 def path_routes(query: RegularQuery) -> dict[str, Route | None]:
     """By result: where the path of an answer comes from that is a path by some rule; None if it is by none."""
-    own_paths = _Translation(query).own_paths
+    own_paths = Translation(query).own_paths
     return {head: own_paths[head] for head in query.results}
 
 
 def path_values(query: RegularQuery) -> dict[str, tuple[PathValue, ...]]:
     """By result: the paths that its answers have as values, by name."""
-    routes = _Translation(query).routes
+    routes = Translation(query).routes
     return {
         head: tuple(PathValue(name, route) for name, route in sorted(routes[head].items()))
         for head in query.results
     }
 
 
-class _Translation:
+class Translation:
     """The plans of all heads of a query, built in `order`, and the routes of their path values."""
 
     def __init__(self, query: RegularQuery) -> None:
@@ -118,7 +118,7 @@ class _Translation:
             # Of rules with one plan, the first says where the paths come from.
             alternatives: dict[Plan, Rule] = {}
             for rule in self.rules[head]:
-                alternatives.setdefault(self._rule(self.numbers[id(rule)], rule), rule)
+                alternatives.setdefault(self.rule(self.numbers[id(rule)], rule), rule)
             routes = list(map(self._routes, alternatives.values()))
             own_paths = tuple(map(self._own_path_route, alternatives.values()))
             if len(alternatives) == 1:
@@ -128,7 +128,7 @@ class _Translation:
                     own_paths,
                 )
                 continue
-            self.plans[head] = Union(tuple(alternatives), _edge_label(head))
+            self.plans[head] = Union(tuple(alternatives), edge_label(head))
             self.routes[head] = {name: Each(tuple(route[name] for route in routes)) for name in routes[0]}
             self.own_paths[head] = Each(own_paths) if any(own_paths) else None
 
@@ -145,14 +145,15 @@ class _Translation:
         except CycleError as error:
             raise PlanError(f"rules are recursive: {' <- '.join(reversed(error.args[1]))}") from None
 
-    def _rule(self, number: int, rule: Rule) -> Plan:
-        plan = self._forwarded_plan(number, rule)
-        if plan is not None:
-            return plan
+    def rule(self, number: int, rule: Rule) -> Plan:
+        """The plan of one rule, by its number."""
+        if (forwarded := self.forwarded(number, rule)) is not None:
+            return forwarded
         numbers: dict[Hashable, int] = {}
         inputs, ends = [], []
-        for position, atom in enumerate(_pattern_order(rule.body)):
-            plan = self._atom(number, atom)
+        for position in pattern_order(rule.body):
+            atom = rule.body[position]
+            plan = self.atom(number, atom)
             bound = dict(atom.values)
             inputs.append(plan)
             # A constant is selected by its Filter: here it is a variable that occurs once. So is a label that is not
@@ -176,19 +177,17 @@ class _Translation:
             tuple(inputs),
             tuple(ends),
             tuple(numbers[variable] for variable in returned),
-            _edge_label(rule.head),
+            edge_label(rule.head),
             None if rule.predicate is None else map_refs(rule.predicate, numbered),
             tuple(Property(name, kinds[variable]) for name, variable in rule.values),
         )
 
-    def _forwarded_plan(self, number: int, rule: Rule) -> Plan | None:
-        """The plan of a rule's only atom, if the rule does nothing but forward it."""
-        forwarded = _forwarded(rule)
-        if forwarded is None:
-            return None
-        plan = self._atom(number, forwarded)
-        same = [value.name for value in plan.values] == [name for name, _ in rule.values]
-        return plan if same else None
+    def forwarded(self, number: int, rule: Rule) -> Plan | None:
+        """The plan of the only atom of a rule that does nothing but forward it; None for any other rule."""
+        atom = _forwarded(rule)
+        plan = None if atom is None else self.atom(number, atom)
+        names = [name for name, _ in rule.values]
+        return plan if plan is not None and [value.name for value in plan.values] == names else None
 
     def _routes(self, rule: Rule) -> dict[str, Route]:
         """The routes of a rule's path values, from its plan."""
@@ -207,16 +206,17 @@ class _Translation:
         atom = _own_path(rule)
         if atom is None:
             return None
-        route: Route | None = Here() if _is_path(atom) else None
+        route: Route | None = Here() if is_path(atom) else None
         if route is None and isinstance(atom.expr, Label) and atom.expr.stream is None:
             route = self.own_paths[atom.expr.name]
         return None if route is None else self._rule_route(rule, atom, self._from_atom(atom, route))
 
     def _rule_route(self, rule: Rule, atom: Atom, route: Route) -> Route:
         """A route from the plan of an atom, as one from the plan of its rule."""
-        if self._forwarded_plan(self.numbers[id(rule)], rule) is not None:
+        if self.forwarded(self.numbers[id(rule)], rule) is not None:
             return route
-        return Input(_pattern_order(rule.body).index(atom), route)
+        positions = pattern_order(rule.body)
+        return Input(positions.index(rule.body.index(atom)), route)
 
     def _atom_route(self, atom: Atom, variable: Variable) -> Route | None:
         """The route to the path that a variable stands for, from the plan of an atom; None if it is not there."""
@@ -229,8 +229,8 @@ class _Translation:
 
     def _from_atom(self, atom: Atom, route: Route) -> Route:
         """A route from the plan of a path or a head, as one from the plan of an atom over it."""
-        if isinstance(atom.expr, Label) and not _is_path(atom):
-            plan = self._head(atom.expr, tuple(name for name, _ in atom.values))
+        if isinstance(atom.expr, Label) and not is_path(atom):
+            plan = self.head(atom.expr, tuple(name for name, _ in atom.values))
             while plan is not self.plans[atom.expr.name]:
                 plan, route = plan.inputs[0], Input(0, route)
         is_bound = isinstance(atom.src, Constant) or isinstance(atom.trg, Constant)
@@ -239,21 +239,26 @@ class _Translation:
     def _kind(self, rule: int, variable: Hashable) -> ValueType | None:
         return self.types.variable(rule, variable.name) if isinstance(variable, Variable) else None
 
-    def _atom(self, rule: int, atom: Atom) -> Plan:
-        if _is_path(atom):
+    def atom(self, rule: int, atom: Atom) -> Plan:
+        """The plan of an atom of a rule."""
+        if is_path(atom):
             return _bound(self.path(atom), atom)
         label = automata.labels(atom.expr)[0]
         if label.stream is None:
-            return _bound(self._head(label, tuple(name for name, _ in atom.values)), atom)
+            return _bound(self.head(label, tuple(name for name, _ in atom.values)), atom)
         # A variable that is an INT here and a FLOAT elsewhere is a FLOAT, to which the scan converts.
         values = [Property(name, self._kind(rule, variable)) for name, variable in atom.values]
-        return _bound(self._scan(label, tuple(values)), atom)
+        return _bound(self.scan(label, tuple(values)), atom)
 
-    def _edge(self, label: Label) -> Plan:
-        """The pairs of a label, without values."""
-        return self._head(label, ()) if label.stream is None else self._scan(label, ())
+    def step(self, label: Label, order: PathOrder) -> Plan:
+        """The edges that a label of a path stands for: pairs without values, or with their times alone if the path
+        has an order."""
+        if order is not PathOrder.ANY:
+            return self._timed(label)
+        return self.head(label, ()) if label.stream is None else self.scan(label, ())
 
-    def _scan(self, label: Label, values: tuple[Property, ...]) -> WScan:
+    def scan(self, label: Label, values: tuple[Property, ...]) -> WScan:
+        """The edges of a stream's label with these properties."""
         if label.stream not in self.streams:
             raise PlanError(f"no stream {label.stream}; streams: {', '.join(sorted(self.streams)) or 'none'}")
         stream = self.streams[label.stream]
@@ -271,7 +276,7 @@ class _Translation:
             table=stream.is_table,
         )
 
-    def _head(self, label: Label, bound: tuple[str, ...]) -> Plan:
+    def head(self, label: Label, bound: tuple[str, ...]) -> Plan:
         """The derived edges that satisfy the label's predicate, with the values that are bound."""
         plan = self.plans[label.name]
         columns = {value.name: column for column, value in enumerate(plan.values, start=plan.arity)}
@@ -294,9 +299,7 @@ class _Translation:
         inputs: dict[Plan, int] = {}
         numbers: dict[Label, Label] = {}
         for label in automata.labels(atom.expr):
-            plan = self._edge(label) if atom.order is PathOrder.ANY else self._timed(label)
-            if label.stream is None and plan.label != _edge_label(label.name):
-                plan = Union((plan,), _edge_label(label.name))
+            plan = self.input(label, atom.order)
             numbers[label] = Label(str(inputs.setdefault(plan, len(inputs))))
         name = atom.name or expression_text(atom.expr, lambda label: label.name)
         path = Path(tuple(inputs), map_labels(atom.expr, numbers.__getitem__), name, order=atom.order)
@@ -309,19 +312,25 @@ class _Translation:
             raise
         return path
 
+    def input(self, label: Label, order: PathOrder) -> Plan:
+        """The input of a path for one of its labels: an edge of the path has the label that the expression uses."""
+        plan = self.step(label, order)
+        renamed = label.stream is None and plan.label != edge_label(label.name)
+        return Union((plan,), edge_label(label.name)) if renamed else plan
+
     def _timed(self, label: Label) -> Plan:
         """The edges of a label with their times. A head's rules are single edges: they are scanned in its place."""
         if label.stream is not None:
-            return self._scan(label, (EDGE_TIME,))
-        scans = [self._scan(edge, (EDGE_TIME,)) for edge in single_edges(self.rules, label)]
-        return Union(tuple(dict.fromkeys(scans)), _edge_label(label.name))
+            return self.scan(label, (EDGE_TIME,))
+        scans = [self.scan(edge, (EDGE_TIME,)) for edge, _ in single_edges(self.rules, label)]
+        return Union(tuple(dict.fromkeys(scans)), edge_label(label.name))
 
     def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
         """The Paths that prove the answers of one rule; `known` has those of the heads before it."""
         atom = _own_path(rule)
         if atom is None:
             return None
-        if _is_path(atom):
+        if is_path(atom):
             return (self.path(atom),)
         label = automata.labels(atom.expr)[0]
         return known[label.name] if label.stream is None else None
@@ -344,7 +353,7 @@ def _labels(rule: Rule) -> list[Label]:
     return [label for atom in rule.body for label in automata.labels(atom.expr)]
 
 
-def _is_path(atom: Atom) -> bool:
+def is_path(atom: Atom) -> bool:
     """Whether an atom is a path: any expression but a plain label, and a plain label if it is named."""
     return atom.name is not None or not isinstance(atom.expr, Label)
 
@@ -367,10 +376,11 @@ def _forwarded(rule: Rule) -> Atom | None:
     return atom if same and rule.predicate is None else None
 
 
-def _pattern_order(body: tuple[Atom, ...]) -> list[Atom]:
-    """The atoms as written, but paths whose variables are all bound by plain atoms last."""
-    bound = {term for atom in body if not _is_path(atom) for term in (atom.src, atom.trg)}
-    return sorted(body, key=lambda atom: _is_path(atom) and _variables(atom) <= bound)
+def pattern_order(body: tuple[Atom, ...]) -> list[int]:
+    """The positions of the atoms as written, but paths whose variables are all bound by plain atoms last."""
+    bound = {term for atom in body if not is_path(atom) for term in (atom.src, atom.trg)}
+    checks = [is_path(atom) and _variables(atom) <= bound for atom in body]
+    return sorted(range(len(body)), key=checks.__getitem__)
 
 
 def _variables(atom: Atom) -> set[Term]:
@@ -386,6 +396,6 @@ def _bound(plan: Plan, atom: Atom) -> Plan:
     return plan if predicate is None else Filter(plan, predicate)
 
 
-def _edge_label(name: str) -> str:
+def edge_label(name: str) -> str:
     """The label of edges under a name: a view's label is qualified by the view in queries only."""
     return name.rpartition(".")[2]

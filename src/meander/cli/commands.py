@@ -19,7 +19,7 @@ from meander.cli.arguments import (
 )
 from meander.cli.running import QUERY_NAME, Request
 from meander.cli.running import run as run_request
-from meander.cli.terminal import print_sections, print_warning
+from meander.cli.terminal import print_note, print_sections, print_warning
 from meander.engine import CompiledQuery, compile_query
 from meander.errors import ArgumentError
 from meander.options import DEFAULTS, RUNNERS, RunOptions, check_choice, command_line_name
@@ -113,6 +113,7 @@ def explain(
     cells: Annotated[
         int, typer.Option("--cells", metavar="N", min=1, help="Show the plan for N cells.")
     ] = DEFAULTS.cells,
+    proofs: Annotated[bool, typer.Option("--proofs", help="Show the plan of a run with --proofs.")] = False,
 ) -> None:
     """Show the plan that will run for a query, the state that it will hold, and warnings."""
     from meander.explain import EVERY_STAGE, STAGES, Explanation, sections
@@ -125,6 +126,7 @@ def explain(
         path_operator=path_operator,
         demand=demand,
         cells=cells,
+        proofs=proofs,
         spelled=command_line_name,
     )
     text, language = read_query(query)
@@ -208,6 +210,10 @@ def run(
     paths: Annotated[
         bool, typer.Option("--paths", help="Emit the path that proves each answer.")
     ] = DEFAULTS.paths,
+    proofs: Annotated[
+        bool,
+        typer.Option("--proofs", help="Emit the tree that proves each answer, down to edges of the input."),
+    ] = DEFAULTS.proofs,
     mode: Annotated[
         str,
         typer.Option(
@@ -260,6 +266,7 @@ def run(
     check_choice("--runner", runner, RUNNERS)
     options = RunOptions.of(
         paths=paths,
+        proofs=proofs,
         mode=mode,
         lateness=lateness,
         max_jump=max_jump,
@@ -339,6 +346,41 @@ def draw(
     from meander.drawing import draw_paths
 
     _write(svg, draw_paths(read_answers(answers), title, unit=check_choice("--time-unit", time_unit, UNITS)))
+
+
+@app.command()
+def why(
+    answers: Annotated[
+        str,
+        typer.Argument(
+            metavar="ANSWERS", help="Answers with proofs: a .jsonl or .parquet file, a folder of them, or -."
+        ),
+    ],
+    answer: Annotated[
+        str,
+        typer.Option("--answer", metavar="SRC,TRG", help="The answer: its vertices, separated by commas."),
+    ],
+    at: Annotated[
+        str, typer.Option("--at", metavar="T", help="The instant: a number in the stream's unit, or a date.")
+    ],
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="L", help="The answer's label, if it has several.")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the proof to FILE.")] = None,
+    time_unit: UnitOption = DEFAULTS.time_unit,
+) -> None:
+    """Show why an answer holds at an instant: the tree that proves it, down to edges of the input."""
+    from meander.cli.why import find_proof, is_of_its_start, print_proof
+    from meander.drawing import draw_proof
+
+    unit = check_choice("--time-unit", time_unit, UNITS)
+    record = find_proof(answers, answer, at, label, unit)
+    if svg is not None:
+        keep_apart("--svg", str(svg), [answers])
+        _write(svg, draw_proof(record["proof"], f"why {answer} at {at}", unit=unit))
+    if is_of_its_start(record):
+        print_note("note: in mode changes, a proof is that of the instant at which its answer starts")
+    print_proof(record["proof"], unit)
 
 
 @app.command()

@@ -79,7 +79,7 @@ class LocalRun:
             sink = open_files.enter_context(
                 open_answers(
                     request.out,
-                    AnswerSchema.of(self._plan.results[0], paths=options.paths),
+                    AnswerSchema.of(self._plan.results[0], paths=options.paths, proofs=options.proofs),
                     overwrite=request.overwrite,
                 )
             )

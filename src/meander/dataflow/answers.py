@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,7 @@ class Answers(NamedTuple):
     op: Array
     path: Paths | None = None
     properties: tuple[ValueColumn, ...] = ()
+    proof: Text | None = None  # JSON text, `null` where there is none
 
     @property
     def rows(self) -> int:
@@ -79,6 +81,7 @@ class Answers(NamedTuple):
         return AnswerSchema(
             arity=len(self.vertices),
             paths=self.path is not None,
+            proofs=self.proof is not None,
             values=tuple(Property(column.name, column.type) for column in self.properties),
             timed_paths=self.path is not None and self.path.ts is not None,
             timed_values=tuple(
@@ -119,7 +122,8 @@ class AnswerSchema:
     A pair of vertices is an edge, so that it can be the input of another query; any other arity is a list. Vertices
     have one type in a table: integers, or strings (then integers are written in decimal). `values` are the named
     values of an answer. The edges of `timed_paths`, and those of the paths among the values that `timed_values`
-    names, have their times.
+    names, have their times. With `proofs` a record has the tree that proves it: an object in JSON and in dicts,
+    elsewhere its text.
     """
 
     arity: int = 2
@@ -128,9 +132,10 @@ class AnswerSchema:
     values: tuple[Property, ...] = ()
     timed_paths: bool = False
     timed_values: tuple[str, ...] = ()
+    proofs: bool = False
 
     @classmethod
-    def of(cls, result: Result, *, paths: bool) -> AnswerSchema:
+    def of(cls, result: Result, *, paths: bool, proofs: bool) -> AnswerSchema:
         """The shape of a result's answers."""
         timed = any(proof.path.order for proof in result.proofs)
         timed = timed or (result.traces_path and is_timed(result.trace, len(result.paths)))
@@ -143,13 +148,15 @@ class AnswerSchema:
             timed_values=tuple(
                 name for value, name in enumerate(result.paths) if is_timed(result.trace, value)
             ),
+            proofs=proofs,
         )
 
     @property
     def fields(self) -> tuple[AnswerField, ...]:
         subject = (SRC, TRG, LABEL) if self.arity == 2 else (ANSWER,)
         values = (PROPERTIES,) if self.values else ()
-        return (*subject, TS, EXP, OP, *values, *((PATH,) if self.paths else ()))
+        proof = (PROOF,) if self.proofs else ()
+        return (*subject, TS, EXP, OP, *values, *proof, *((PATH,) if self.paths else ()))
 
     @property
     def arrow(self) -> pa.Schema:
@@ -174,6 +181,7 @@ def take_answers(answers: Answers, chosen: Array) -> Answers:
         exp=answers.exp[chosen],
         op=answers.op[chosen],
         path=None if answers.path is None else take_paths(answers.path, chosen),
+        proof=None if answers.proof is None else answers.proof.take(chosen),
         properties=tuple(column._replace(values=taken(column.values)) for column in answers.properties),
     )
 
@@ -348,6 +356,21 @@ def _path_of(answers: Answers) -> Paths:
     return answers.path
 
 
+def _proof_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
+    assert answers.proof is not None
+    data, offsets = answers.proof.packed()
+    missing = answers.op < 0
+    valid = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+    return pa.LargeStringArray.from_buffers(answers.rows, pa.py_buffer(offsets), pa.py_buffer(data), valid)
+
+
+def _proof_dicts(answers: Answers) -> Iterator[dict[str, Any] | None]:
+    assert answers.proof is not None
+    data, offsets = answers.proof.packed()
+    text, bounds = data.tobytes(), offsets.tolist()
+    return (json.loads(text[start:end]) for start, end in pairwise(bounds))
+
+
 SRC, TRG = _vertex_field("src", 0), _vertex_field("trg", 1)
 LABEL = AnswerField(
     name="label",
@@ -394,6 +417,13 @@ PROPERTIES = AnswerField(
     json=lambda label, schema: (
         "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{SLOT}" for name, _ in schema.values) + "}"
     ),
+)
+PROOF = AnswerField(
+    name="proof",
+    arrow_type=lambda schema: STRINGS,
+    column=_proof_column,
+    values=_proof_dicts,
+    json=lambda label, schema: SLOT,
 )
 PATH = AnswerField(
     name="path",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,6 +58,7 @@ class Dataflow:
         *,
         mode: str = "intervals",
         paths: bool = False,
+        proofs: bool = False,
         memory: int | None = None,
         folder: Path | None = None,
         threads: int = 1,
@@ -67,25 +67,21 @@ class Dataflow:
             raise ArgumentError(f"unknown mode {mode!r}", hint=f"accepted: {', '.join(MODES)}")
         if threads < 1:
             raise ArgumentError(f"invalid number of threads: {threads}", hint="threads is 1 or more")
-        self.plan, self.mode, self.paths = plan, mode, paths
+        self.plan, self.mode = plan, mode
+        # The path or the proof of an answer is looked for at the end of its part.
+        self.proves = paths or any(result.is_proved for result in plan.results)
         self.pool = LanePool(threads)
         self.budget = Budget(memory)
         self.stores: dict[str, Store] = {}
         self.folder = folder
         self.vertices = Vertices(self._store("vertices"))
         self.relations = {number: relation for relation, number in enumerate(plan.indexed)}
-        self.graph = WindowGraph(self._store("graph of the window"), list(plan.indexed.values()))
+        links = list(plan.indexed.values())
+        self.graph = WindowGraph(self._store("graph of the window"), links, validity=proofs)
         self.encoders = {
             stream: StreamEncoder(stream, nodes, self.vertices) for stream, nodes in readers(plan).items()
         }
         labels = {stream: encoder.classes for stream, encoder in self.encoders.items()}
-        # Whether a record has a proof that lasts as long as the record says.
-        self.proves = paths or any(result.trace is not None for result in plan.results)
-        self.results = [
-            self._result(f"result {number} {result.head}", result)
-            for number, result in enumerate(plan.results)
-            if not result.raw
-        ]
         self.pipeline = Pipeline(
             self.pool,
             self._start,
@@ -98,8 +94,20 @@ class Dataflow:
         self.read = {source for node in plan.operators for source in node.inputs}
         self.read |= {result.input for result in plan.results if result.raw}
         self.awaited = self.read | set(self.relations)
+        self.results = [
+            ResultStream(
+                result,
+                self._context(result.input, self._store(f"result {number} {result.head}"), labels),
+                paths=paths,
+                proofs=proofs,
+            )
+            for number, result in enumerate(plan.results)
+            if not result.raw
+        ]
         self.operators: list[Operator] = [
-            OPERATORS[type(node)](node, self._operator_context(number, labels))
+            OPERATORS[type(node)](
+                node, self._context(number, self._store(f"#{number} {plan.names[number]}"), labels)
+            )
             for number, node in enumerate(plan.operators)
         ]
         clock = self._store("clock")
@@ -109,7 +117,7 @@ class Dataflow:
         self.reclaimer = VertexReclaimer(clock, self.vertices, self.graph, self.operators, self.results)
         for name in ("rows_in", "rows_out"):
             clock.array(name, len(plan.operators), np.int64)
-        meaning = repr((plan.operators, plan.results, plan.indexed, mode, paths))
+        meaning = repr((plan.operators, plan.results, plan.indexed, mode, paths, proofs))
         self.identity = np.frombuffer(hashlib.sha256(meaning.encode()).digest(), np.uint8)
         clock.array("plan", self.identity.size, np.uint8)[:] = self.identity
 
@@ -119,15 +127,12 @@ class Dataflow:
         self.stores[owner] = Store(owner, self.budget, folder)
         return self.stores[owner]
 
-    def _operator_context(self, number: int, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
+    def _context(self, number: int, store: Store, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
+        """What an operator, or a result of its tuples, is provided with."""
         is_read = number in self.read
-        context = self._context(f"#{number} {self.plan.names[number]}", number, labels)
-        return replace(context, is_read=is_read, ahead=0 if is_read else self.pipeline.depth)
-
-    def _context(self, owner: str, number: int, labels: Mapping[str, Sequence[LabelClass]]) -> Context:
         return Context(
             number=number,
-            store=self._store(owner),
+            store=store,
             graph=self.graph,
             relations=self.relations,
             labels=labels,
@@ -135,13 +140,9 @@ class Dataflow:
             pool=self.pool,
             mode=self.mode,
             paths=self.proves,
-            is_read=False,
-            ahead=0,
+            is_read=is_read,
+            ahead=0 if is_read else self.pipeline.depth,
         )
-
-    def _result(self, owner: str, result: Result) -> ResultStream:
-        context = self._context(owner, result.input, {})
-        return ResultStream(result, context, lambda name: self._store(f"{name} of {owner}"), paths=self.paths)
 
     # -----------------------------------------------------------------------------------------------------
     # Batches

@@ -21,6 +21,7 @@ from meander.kernels.graph import (
     relink_rows,
     update_relation,
 )
+from meander.kernels.lookups import settle_since
 from meander.kernels.status import EMITTED, FULL_GRAPH, NEXT_ROW
 from meander.physical.plan import Links
 from meander.physical.programs import Side
@@ -44,15 +45,21 @@ _UNDO_COLUMNS = {"undo_row": np.int32, "undo_exp": np.int64, "undo_stamp": np.in
 
 
 class WindowGraph:
-    """The tuples of every indexed operator; relation i is the i-th of `links`."""
+    """The tuples of every indexed operator; relation i is the i-th of `links`.
 
-    def __init__(self, store: Store, links: Sequence[Links]) -> None:
+    With `validity` it also has, in `since`, the beginning of each row's validity (see `kernels.lookups`).
+    """
+
+    def __init__(self, store: Store, links: Sequence[Links], *, validity: bool = False) -> None:
         self.store = store
+        self.validity = validity
         self.relations = len(links)
         self.packed = 0  # how often rows were renumbered
         self.least_rows = store.first_capacity(LEAST_ROWS)
         for column, dtype in _ROW_COLUMNS.items():
             store.array(column, self.least_rows, dtype)
+        if validity:
+            store.array("since", self.least_rows, np.int64)
         for column in _BUCKET_COLUMNS:
             store.array(column, 0, np.int32)
         for column, undo in _UNDO_COLUMNS.items():
@@ -84,6 +91,7 @@ class WindowGraph:
     def bind(self) -> None:
         """Use the store's arrays, after growth or restoring."""
         self.graph = Graph(*(self.store.arrays[column] for column in Graph._fields))
+        self.since = self.store.arrays["since"] if self.validity else np.zeros(0, np.int64)
         self.values = (
             Values(*(self.store.arrays[f"values.{column}"] for column in Values._fields))
             if self.width
@@ -113,9 +121,15 @@ class WindowGraph:
 
     def begin(self, horizon: int) -> None:
         """Start a batch: forget older expiries, and drop expired rows once they are the larger part."""
+        if self.validity:
+            settle_since(self.graph, self.since)
         begin_batch(self.graph)
         counts = self.graph.counts
         if counts[ROWS] > 2 * counts[KEPT] + self.least_rows:
+            if self.validity:
+                since = self.since[: counts[ROWS]][self.graph.exp[: counts[ROWS]] > horizon]
+                self.since[: since.size] = since
+                self.since[since.size :] = 0
             pack_rows(self.graph, self.values, horizon)
             self.packed += 1
             counts[KEPT] = counts[ROWS]
@@ -151,6 +165,8 @@ class WindowGraph:
         if int(counts[ROWS]) + more > self.graph.src.size:
             for column in _ROW_COLUMNS:
                 self.store.grow(column, needed)
+            if self.validity:
+                self.store.grow("since", needed)
             if self.width:
                 self.store.grow("values.value", needed)
                 self.store.grow("values.next", needed)

@@ -57,7 +57,7 @@ class Context:
     vertices: Vertices
     pool: LanePool
     mode: str
-    paths: bool  # whether the answers are emitted with paths
+    paths: bool  # whether the answers are emitted with paths or proofs
     is_read: bool  # whether other operators read the output, here or in another stage
     ahead: int  # how many more batches may be started before the first is finished
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,10 +11,12 @@ from meander.dataflow.batch import Batch, split_evenly, take_rows
 from meander.dataflow.change_tracking import ChangeTracker
 from meander.dataflow.edges import INFINITY, Text, concat_texts
 from meander.dataflow.operator import Context
+from meander.dataflow.proofs.search import ProofSearch
+from meander.dataflow.proofs.texts import ProofTexts
 from meander.dataflow.proving import Prover
 from meander.dataflow.standing import StandingRecords
-from meander.dataflow.state import Array, Store
-from meander.dataflow.tracing import Tracer, both
+from meander.dataflow.state import Array
+from meander.dataflow.tracing import Tracer
 from meander.dataflow.vertices import Vertices
 from meander.kernels.merging import NamedRows, name_rows
 from meander.kernels.standing import ProvedEdges
@@ -27,21 +28,32 @@ class ResultStream:
     """One result of one query: its tuples become answer records."""
 
     def __init__(
-        self, result: Result, context: Context, store_of: Callable[[str], Store], *, paths: bool
+        self,
+        result: Result,
+        context: Context,
+        *,
+        paths: bool,
+        proofs: bool,
     ) -> None:
         """`store_of` makes further stores. `paths`: each record has its path."""
         self.result = result
         self.pool = context.pool
         self.store = store = context.store
+        graph = context.graph
         width = result.arity + len(result.values)
         self.tracker = ChangeTracker(width, store) if context.mode == "changes" else None
         self.paths = paths
-        self.prover: Prover | None = None
-        if paths and result.proofs:
-            self.prover = Prover(result.proofs, context.graph, context.relations, store)
-        self.tracer = None if result.trace is None else Tracer(result, context, store_of)
-        has_proofs = self.prover is not None or self.tracer is not None
-        self.standing = StandingRecords(context.graph, store, width) if has_proofs else None
+        has_paths = paths and bool(result.proofs)
+        self.prover = Prover(result.proofs, graph, context.relations, store) if has_paths else None
+        self.proofs = None if result.proof is None else ProofSearch(result.proof, context)
+        self.writes_proofs = proofs
+        self.texts = None if result.proof is None else ProofTexts(result.proof, store)
+        self.tracer = None if result.trace is None else Tracer(result, context)
+        self.standing: StandingRecords | None = None
+        if self.proofs is not None or self.tracer is not None:
+            self.standing = StandingRecords(graph, store, width, max(1, graph.width))
+        elif has_paths:
+            self.standing = StandingRecords(graph, store, width)
 
     def bind(self) -> None:
         if self.tracker is not None:
@@ -82,33 +94,40 @@ class ResultStream:
     def _records(self, batch: Batch, upto: int, vertices: Vertices) -> Answers:
         """The records with names and paths."""
         path = no_paths(batch.ts.size) if self.paths else None
-        properties = result_values(self.result, batch, vertices)
-        rests_on: list[ProvedEdges] = []
+        proof: Text | None = None
+        standing: list[ProvedEdges] = []
         if self.prover is not None:
             proved = self.prover.prove(batch, vertices)
             path = self.prover.paths(proved, vertices)
-            rests_on.append(self.prover.standing_edges(proved))
+            standing.append(self.prover.standing_edges(proved))
+        if self.proofs is not None and self.texts is not None:
+            trees = self.proofs.prove(batch, vertices)
+            if self.writes_proofs:
+                proof = self.texts.write(trees, batch.ts, self._expiries(batch), vertices)
+            standing.append(self.texts.standing_edges(trees))
+        properties = result_values(self.result, batch, vertices)
         if self.tracer is not None:
             traced = self.tracer.trace(batch, vertices)
-            rests_on.append(traced.edges)
-            columns = [
-                ValueColumn(name, ValueType.PATH, paths)
-                for name, paths in zip(self.result.paths, traced.values, strict=False)
-            ]
+            standing.append(traced.edges)
             if self.result.traces_path:
-                path = traced.values[-1]
-            properties = tuple(sorted((*properties, *columns), key=lambda column: column.name))
+                path = traced.paths[-1]
+            values = map(path_column, self.result.paths, traced.paths)
+            properties = tuple(sorted((*properties, *values), key=lambda column: column.name))
         if self.standing is not None:
             add = self.standing.add if self.retracts_paths else self.standing.add_last
-            add(batch, reduce(both, rests_on), upto)
+            add(batch, merge_edges(standing), upto)
         if self.result.arity == 2:
-            return self._name_pairs(batch, vertices, path)._replace(properties=properties)
+            return self._name_pairs(batch, vertices, path)._replace(properties=properties, proof=proof)
         names = self.pool.map(vertices.text, batch.key.T[: self.result.arity])
-        ended = (batch.op < 0) | (batch.exp >= INFINITY) | (self.tracker is not None)
-        exp = np.where(ended, NO_EXPIRY, batch.exp)
+        exp = self._expiries(batch)
         return Answers(
-            self.result.label, tuple(names), batch.ts.copy(), exp, batch.op.copy(), path, properties
+            self.result.label, tuple(names), batch.ts.copy(), exp, batch.op.copy(), path, properties, proof
         )
+
+    def _expiries(self, batch: Batch) -> Array:
+        """The expiries as records have them."""
+        ended = (batch.op < 0) | (batch.exp >= INFINITY) | (self.tracker is not None)
+        return np.where(ended, NO_EXPIRY, batch.exp)
 
     def _name_pairs(self, batch: Batch, vertices: Vertices, path: Paths | None) -> Answers:
         """Records of pairs, in one pass over the batch."""
@@ -155,6 +174,24 @@ def result_values(result: Result, batch: Batch, vertices: Vertices) -> tuple[Val
         numbers = batch.key[:, position]
         columns.append(ValueColumn(value.name, value.type, vertices.values(numbers, value.type)))
     return tuple(columns)
+
+
+def path_column(name: str, paths: Paths) -> ValueColumn:
+    return ValueColumn(name, ValueType.PATH, paths)
+
+
+def merge_edges(parts: Sequence[ProvedEdges]) -> ProvedEdges:
+    """The edges of the records in all parts, record by record."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = [np.diff(part.begin) for part in parts]
+    begin = np.concatenate([[0], np.cumsum(sum(lengths))])
+    row = np.empty(int(begin[-1]), np.int64)
+    filled = begin[:-1].copy()
+    for part, length in zip(parts, lengths, strict=True):
+        row[np.repeat(filled - part.begin[:-1], length) + np.arange(part.row.size)] = part.row
+        filled += length
+    return ProvedEdges(begin, row, np.logical_or.reduce([part.empty for part in parts]))
 
 
 def interval_records(batch: Batch) -> Batch:

@@ -31,9 +31,12 @@ _RECORD_COLUMNS = {"exp": np.int64, "older": np.int32}
 
 
 class StandingRecords:
-    """The emitted records with their paths, for as long as a deletion can break the path."""
+    """The emitted records with their paths or proofs, for as long as a deletion can break these.
 
-    def __init__(self, graph: WindowGraph, store: Store, width: int) -> None:
+    A record has `width` columns, and the edges of its path or proof have at most `values`.
+    """
+
+    def __init__(self, graph: WindowGraph, store: Store, width: int, values: int = 1) -> None:
         self.graph = graph
         self.store = store
         records, edges = store.first_capacity(LEAST_RECORDS), store.first_capacity(LEAST_EDGES)
@@ -41,7 +44,7 @@ class StandingRecords:
             store.array(f"standing.{column}", records, record)
         store.array("standing.key", records, np.int32, width=width)
         store.array("standing.edge_relation", edges, np.int16)
-        store.array("standing.edge_key", edges, np.int32, width=FIRST_VALUE + max(1, graph.width))
+        store.array("standing.edge_key", edges, np.int32, width=FIRST_VALUE + values)
         store.array("standing.begin", records + 1, np.int64)
         store.array("standing.slots", 2 * records, np.int32, -1)
         store.array("standing.counts", 2, np.int64)

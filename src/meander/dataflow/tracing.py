@@ -16,18 +16,16 @@ import numpy as np
 from meander.dataflow.answers import NO_TIME, Paths
 from meander.dataflow.batch import Batch, empty_batch
 from meander.dataflow.edges import concat_texts
+from meander.dataflow.matching import MatchSearch, key_of
 from meander.dataflow.operator import Context
-from meander.dataflow.operators.pattern import ValueJoin, program_arrays
 from meander.dataflow.proving import Prover
-from meander.dataflow.state import Array, Store
+from meander.dataflow.state import Array
 from meander.dataflow.vertices import Vertices
-from meander.kernels.batch import SRC, TRG
-from meander.kernels.graph import FIRST_VALUE
-from meander.kernels.lookups import UNPROVED, Join, Targets, find_matches, find_tuples, read_expiries
-from meander.kernels.pattern import new_matching
+from meander.kernels.lookups import UNPROVED, Targets, find_tuples, read_expiries
 from meander.kernels.spans import wrapping
 from meander.kernels.standing import ProvedEdges
 from meander.physical.plan import (
+    ChoiceTrace,
     PathTrace,
     PatternOp,
     PatternTrace,
@@ -49,10 +47,14 @@ class Tuples(NamedTuple):
 
 
 class FoundPaths(NamedTuple):
-    """The paths of some records, which are the path values `values` of each."""
+    """The paths of some records, which are the path values `values` of each: for each record those edges of `paths`
+    that begin at `begin`, `length` of them."""
 
     record: Array
     values: tuple[int, ...]
+    begin: Array
+    length: Array
+    given: Array
     paths: Paths
 
 
@@ -69,7 +71,7 @@ Found = FoundPaths | FoundRows
 class TracedPaths(NamedTuple):
     """The paths of a batch's records by number, and the rows of the graph that all of them rest on."""
 
-    values: list[Paths]
+    paths: list[Paths]
     edges: ProvedEdges
 
 
@@ -77,17 +79,18 @@ Step = Callable[[Tuples, Vertices], Iterator[Found]]
 """One node of a trace: the paths and rows of tuples that the node's operator derived."""
 
 
+Inputs = Sequence[tuple[int, Step]]
+"""The inputs of a pattern whose tuples are traced further, by number."""
+
+
 class Tracer:
     """Finds the path values of one result's answers."""
 
-    def __init__(self, result: Result, context: Context, store_of: Callable[[str], Store]) -> None:
-        """`store_of` makes the store of a search, for its memory."""
+    def __init__(self, result: Result, context: Context) -> None:
         assert result.trace is not None
         paths = len(result.paths) + result.traces_path
         self.timed = [is_timed(result.trace, value) for value in range(paths)]
-        self.searches = 0
         self.context = context
-        self.store_of = store_of
         self.step = self._step(result.trace)
 
     def trace(self, records: Batch, vertices: Vertices) -> TracedPaths:
@@ -108,15 +111,20 @@ class Tracer:
     def _step(self, trace: Trace) -> Step:
         match trace:
             case PathTrace(proof, values):
-                self.searches += 1
-                store = self.store_of(f"path value {self.searches}")
-                return PathStep(Prover([proof], self.context.graph, self.context.relations, store), values)
-            case PatternTrace(pattern, inputs):
-                return PatternStep(pattern, [(n, self._step(inner)) for n, inner in inputs], self.context)
+                context = self.context
+                prover = Prover([proof], context.graph, context.relations, context.store)
+                return PathStep(prover, values)
+            case PatternTrace():
+                return PatternStep([self._pattern(trace)], self.context)
+            case ChoiceTrace(patterns):
+                return PatternStep(list(map(self._pattern, patterns)), self.context)
             case UnionTrace(inputs):
                 relations = [self.context.relations[operator] for operator, _ in inputs]
                 steps = [None if inner is None else self._step(inner) for _, inner in inputs]
                 return UnionStep(relations, steps, self.context)
+
+    def _pattern(self, trace: PatternTrace) -> tuple[PatternOp, Inputs]:
+        return trace.pattern, [(number, self._step(inner)) for number, inner in trace.inputs]
 
 
 class PathStep:
@@ -127,53 +135,49 @@ class PathStep:
         self.values = values
 
     def __call__(self, tuples: Tuples, vertices: Vertices) -> Iterator[Found]:
-        batch = empty_batch(tuples.record.size)
-        batch.key[:] = tuples.targets.key
-        batch.ts[:], batch.exp[:], batch.op[:] = tuples.targets.ts, tuples.targets.exp, 1
+        # Many answers may rest on one tuple: its path is searched once.
+        key, ts, exp = tuples.targets
+        asked = np.column_stack([key, ts, exp]).view([("", np.int64)] * 4).ravel()
+        _, first, place = np.unique(asked, return_index=True, return_inverse=True)
+        batch = empty_batch(first.size)
+        batch.key[:], batch.ts[:], batch.exp[:], batch.op[:] = key[first], ts[first], exp[first], 1
         proved = self.prover.prove(batch, vertices)
-        yield FoundPaths(tuples.record, self.values, self.prover.paths(proved, vertices))
-        yield FoundRows(np.repeat(tuples.record, np.diff(proved.offsets)), proved.row)
+        begin, length = proved.offsets[:-1][place], np.diff(proved.offsets)[place]
+        yield FoundPaths(
+            tuples.record,
+            self.values,
+            begin,
+            length,
+            proved.given[place],
+            self.prover.paths(proved, vertices),
+        )
+        offsets = np.concatenate([[0], np.cumsum(length)])
+        steps = np.repeat(begin - offsets[:-1], length) + np.arange(offsets[-1])
+        yield FoundRows(np.repeat(tuples.record, length), proved.row[steps])
 
 
 class PatternStep:
-    """One match of a pattern for each of its tuples; some of the match's own tuples are traced further."""
+    """One match for each tuple of a pattern, or of several in union; some of its own tuples are traced further."""
 
-    def __init__(self, node: PatternOp, inputs: Sequence[tuple[int, Step]], context: Context) -> None:
+    def __init__(self, patterns: Sequence[tuple[PatternOp, Inputs]], context: Context) -> None:
         self.graph = context.graph
-        self.inputs = inputs
-        variables = 1 + max(variable for columns in node.ends for variable in columns)
-        steps = max(len(program.steps) for program in node.programs)
-        is_plain = node.predicate is None and all(len(columns) == FIRST_VALUE for columns in node.ends)
-        self.widths = [len(columns) for columns in node.ends]
-        self.value_join = None if is_plain else ValueJoin(node, context, steps)
-        relations = context.relations_of(node.inputs)
-        self.join = Join(
-            program_arrays(node, relations),
-            None,
-            new_matching(variables, steps, len(node.output)),
-            np.array(relations, np.int32),
-        )
+        self.patterns = [
+            (MatchSearch(node, context.relations_of(node.inputs), context), node, inputs)
+            for node, inputs in patterns
+        ]
 
     def __call__(self, tuples: Tuples, vertices: Vertices) -> Iterator[Found]:
-        rows = np.empty((tuples.record.size, len(self.widths)), np.int64)
-        extension = None if self.value_join is None else self.value_join.extension()
-        with wrapping():
-            find_matches(self.graph.graph, self.join._replace(extension=extension), tuples.targets, rows)
-        matched = np.flatnonzero(rows[:, 0] != UNPROVED)
-        rows, tuples = rows[matched], tuples.take(matched)
-        yield FoundRows(np.repeat(tuples.record, rows.shape[1]), rows.ravel())
-        for number, step in self.inputs:
-            targets = tuples.targets._replace(key=self._key_of(rows[:, number], self.widths[number]))
-            yield from step(tuples._replace(targets=targets), vertices)
-
-    def _key_of(self, rows: Array, width: int) -> Array:
-        """The columns of rows of the graph."""
-        graph = self.graph.graph
-        key = np.empty((rows.size, width), np.int32)
-        key[:, SRC], key[:, TRG] = graph.src[rows], graph.trg[rows]
-        if width > FIRST_VALUE:
-            key[:, FIRST_VALUE:] = self.graph.value_columns().value[rows, : width - FIRST_VALUE]
-        return key
+        for search, node, inputs in self.patterns:
+            rows = search.find(tuples.targets)
+            is_matched = rows[:, 0] != UNPROVED
+            matched, rows = tuples.take(np.flatnonzero(is_matched)), rows[is_matched]
+            yield FoundRows(np.repeat(matched.record, rows.shape[1]), rows.ravel())
+            for number, step in inputs:
+                key = key_of(self.graph, rows[:, number], len(node.ends[number]))
+                yield from step(matched._replace(targets=matched.targets._replace(key=key)), vertices)
+            tuples = tuples.take(np.flatnonzero(~is_matched))
+            if not tuples.record.size:
+                break
 
 
 class UnionStep:
@@ -208,9 +212,9 @@ def _joined_paths(total: int, parts: Sequence[FoundPaths], timed: bool) -> Paths
     begin, length = np.zeros(total, np.int64), np.zeros(total, np.int64)
     used = 0
     for part in parts:
-        given[part.record] = part.paths.given
-        begin[part.record] = used + part.paths.offsets[:-1]
-        length[part.record] = np.diff(part.paths.offsets)
+        given[part.record] = part.given
+        begin[part.record] = used + part.begin
+        length[part.record] = part.length
         used += part.paths.label.rows
     offsets = np.concatenate([[0], np.cumsum(length)])
     order = np.repeat(begin - offsets[:-1], length) + np.arange(offsets[-1])
@@ -232,15 +236,4 @@ def _joined_rows(total: int, parts: Sequence[FoundRows]) -> ProvedEdges:
     row = np.concatenate([np.zeros(0, np.int64), *(part.row for part in parts)])
     order = np.argsort(record, kind="stable")
     begin = np.concatenate([[0], np.cumsum(np.bincount(record, minlength=total))])
-    return ProvedEdges(begin, row[order].astype(np.int32), np.zeros(total, np.bool_))
-
-
-def both(first: ProvedEdges, second: ProvedEdges) -> ProvedEdges:
-    """What the same records rest on by two proofs."""
-    lengths = [np.diff(edges.begin) for edges in (first, second)]
-    total = lengths[0].size
-    record = np.concatenate([np.repeat(np.arange(total), length) for length in lengths])
-    order = np.argsort(record, kind="stable")
-    row = np.concatenate([first.row, second.row])[order]
-    begin = np.concatenate([[0], np.cumsum(lengths[0] + lengths[1])])
-    return ProvedEdges(begin, row, first.empty | second.empty)
+    return ProvedEdges(begin, row[order], np.zeros(total, np.bool_))

@@ -124,6 +124,8 @@ class Explanation:
         if len(plans) == 1:
             return "the only plan"
         name = f"plan {number} (the query as written)" if number == 0 else f"plan {number}"
+        if self.options.proofs:
+            return f"{name} of {len(plans)} equivalent plans: proofs follow the query as written"
         if self.query.requested_plan is not None:
             return f"{name} of {len(plans)} equivalent plans, as requested"
         reason = f"{name}, the least estimated work of {len(plans)} equivalent plans"

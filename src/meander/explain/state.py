@@ -19,7 +19,7 @@ def state_held(plan: PhysicalPlan, unit: str = "s") -> list[str]:
 
     In the physical plan, operators that would do the same work are one operator.
     """
-    return [*_edges(plan, unit), *_operators(plan)]
+    return [*_edges(plan, unit), *_operators(plan), *_proofs(plan)]
 
 
 def _edges(plan: PhysicalPlan, unit: str) -> Iterator[str]:
@@ -70,6 +70,16 @@ def _operators(plan: PhysicalPlan) -> Iterator[str]:
                 yield f"#{number} {kind} {name}: its distinct tuples"
             case FilterOp() | ReceiveOp() if number in plan.indexed:
                 yield f"#{number} {title(plan, number)}: its tuples, each for as long as it is valid"
+
+
+def _proofs(plan: PhysicalPlan) -> Iterator[str]:
+    """What proofs cost."""
+    proofs = [result.proof for result in plan.results if result.proof is not None]
+    looked_up = {node.operator for proof in proofs for node in proof.nodes} & plan.indexed.keys()
+    derived = [number for number in looked_up if not isinstance(plan.operators[number], ScanOp)]
+    if proofs:
+        tuples = f"the tuples of {and_list(f'#{number}' for number in sorted(derived))}; " if derived else ""
+        yield f"for proofs, {tuples}since when each edge is valid; of each answer, the edges that prove it"
 
 
 def _reached(path: PathOp, expression: str) -> str:

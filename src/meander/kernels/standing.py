@@ -36,7 +36,7 @@ BROKEN = -2  # retracted together with its answer, within the instant in which i
 # A path without edges: its vertex stands for them, and it may break with an edge of that vertex.
 EMPTY_PATH = -3
 
-NO_VALUE = -1  # of an edge in a relation that has fewer value columns
+NO_VALUE = -1  # of an edge in a relation without value columns
 
 
 class Standing(NamedTuple):
@@ -46,7 +46,7 @@ class Standing(NamedTuple):
     begin: Array  # by record, with one more for the end: its edges
     slots: Array  # the hash index over keys: the newest record
     edge_relation: Array
-    edge_key: Array  # int32 by edge: source, target, and its values, with NO_VALUE for those it lacks
+    edge_key: Array  # int32 by edge: source, target, and its values if the relation has values
     counts: Array
 
 
@@ -81,15 +81,14 @@ def link_record(standing: Standing, record: int) -> None:
 
 
 @kernel
-def add_edge(standing: Standing, relation: int, src: int, trg: int) -> int:
-    """Add an edge without values to the record that is being added; its position. Needs room for one."""
+def add_edge(standing: Standing, relation: int, src: int, trg: int) -> None:
+    """Add an edge, without values, to the record that is being added. Needs room for one."""
     edge = standing.counts[EDGES]
     standing.edge_relation[edge] = relation
-    standing.edge_key[edge, :] = NO_VALUE
     standing.edge_key[edge, SRC] = src
     standing.edge_key[edge, TRG] = trg
+    standing.edge_key[edge, FIRST_VALUE:] = NO_VALUE
     standing.counts[EDGES] = edge + 1
-    return edge
 
 
 @kernel
@@ -103,10 +102,10 @@ def add_records(
             continue
         for j in range(proved.begin[i], proved.begin[i + 1]):
             row = proved.row[j]
-            relation = graph.relation[row]
-            edge = add_edge(standing, relation, graph.src[row], graph.trg[row])
+            add_edge(standing, graph.relation[row], graph.src[row], graph.trg[row])
             if values is not None:
-                for column in range(values.width[relation]):
+                edge = standing.counts[EDGES] - 1
+                for column in range(values.width[graph.relation[row]]):
                     standing.edge_key[edge, FIRST_VALUE + column] = values.value[row, column]
         if proved.empty[i]:
             add_edge(standing, EMPTY_PATH, batch.key[i, SRC], batch.key[i, TRG])

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
+from meander.algebra.derivations import Head
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.printing import path_expression, value_names
 from meander.algebra.routes import Each, Input, PathValue, Route
@@ -19,6 +20,7 @@ from meander.algebra.trees import walk
 from meander.errors import ArgumentError
 from meander.physical.path_operators import ASCENDING, PATH_OPERATORS
 from meander.physical.programs import JoinProgram, lists_walked, plan_programs
+from meander.physical.proofs import ProofPlan, proof_plan
 from meander.physical.streams import StreamRef, StreamSchema, stream_of
 from meander.rewrite.trees import root_of
 from meander.syntax.query import PathOrder
@@ -153,6 +155,13 @@ class PatternTrace:
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceTrace:
+    """The first of several patterns that has a match."""
+
+    patterns: tuple[PatternTrace, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UnionTrace:
     """An indexed operator that has the tuple, and how it is traced further; None where no path comes from it. Those
     come last."""
@@ -160,7 +169,7 @@ class UnionTrace:
     inputs: tuple[tuple[int, Trace | None], ...]
 
 
-Trace = PathTrace | PatternTrace | UnionTrace
+Trace = PathTrace | PatternTrace | ChoiceTrace | UnionTrace
 """How the path values of a tuple are found: from it down to tuples that prove it."""
 
 
@@ -171,6 +180,8 @@ def is_timed(trace: Trace | None, value: int) -> bool:
             return value in values and bool(proof.path.order)
         case PatternTrace(_, inputs) | UnionTrace(inputs):
             return any(is_timed(inner, value) for _, inner in inputs)
+        case ChoiceTrace(patterns):
+            return any(is_timed(pattern, value) for pattern in patterns)
     return False
 
 
@@ -194,6 +205,12 @@ class Result:
     paths: tuple[str, ...] = ()
     trace: Trace | None = None
     traces_path: bool = False
+    proof: ProofPlan | None = None
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the tuples that answers are derived from are looked up."""
+        return self.trace is not None or self.proof is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +243,8 @@ class PhysicalPlan:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What to run of one query's result: its logical plan, the label of its answers, what proves them.
+    """What to run of one query's result: its logical plan, the label of its answers, the paths that prove them, and
+    how the plan, which is then the canonical one, derives them.
 
     `raw` is for plans whose tuples go to another stage. `paths` have routes through the plan, and `path_route` leads
     to the path of an answer if some of the answers are paths and others are not.
@@ -238,6 +256,7 @@ class QueryPlan:
     plan: Plan
     proofs: tuple[Path, ...] = ()
     raw: bool = False
+    derivation: Head | None = None
     paths: tuple[PathValue, ...] = ()
     path_route: Route | None = None
 
@@ -271,13 +290,12 @@ class _Builder:
         # A proof reads derived edges as of each instant, and the plan may derive the answer in another way. So the
         # operator of these edges must not lag behind: S-PATH extends a pair at the very instant, the closure per
         # segment.
+        derived = [
+            source for query in plans for proof in (query.proofs if paths else ()) for source in proof.inputs
+        ]
+        derived += [plan for query in plans if query.derivation for plan in _looked_up(query.plan)]
         self.proving = {
-            (node.inputs, node.expr)
-            for query in plans
-            for proof in (query.proofs if paths else ())
-            for source in proof.inputs
-            for node in walk(source)
-            if isinstance(node, Path)
+            (node.inputs, node.expr) for plan in derived for node in walk(plan) if isinstance(node, Path)
         }
         self.operators: list[Operator] = []
         self.names: list[str] = []
@@ -357,6 +375,10 @@ class _Builder:
                 return self.build_path(plan, None)
 
     def build_pattern(self, plan: Pattern) -> int:
+        return self.add(self.pattern(plan), f"PATTERN {plan.label}", plan)
+
+    def pattern(self, plan: Pattern) -> PatternOp:
+        """The operator of a `Pattern`, its inputs built and indexed."""
         sources = tuple(self.build(source) for source in plan.inputs)
         closures = tuple(isinstance(self.operators[source], PathOp) for source in sources)
         compared = [frozenset(int(ref.name) for ref in refs(term)) for term in conjuncts(plan.predicate)]
@@ -372,7 +394,7 @@ class _Builder:
             self.index(source)
         types = plan.variable_types
         has_values = any(kind is not ValueType.VERTEX for kind in types)
-        operator = PatternOp(
+        return PatternOp(
             sources,
             plan.ends,
             plan.output,
@@ -380,7 +402,17 @@ class _Builder:
             plan.predicate,
             _decided(types) if has_values else (),
         )
-        return self.add(operator, f"PATTERN {plan.label}", plan)
+
+    def source(self, plan: Plan) -> int:
+        """The operator below the filters of a plan; a filter may keep to the paths from one vertex."""
+        match plan:
+            case Filter(input=Path() as path) if (root := root_of(plan.predicate)) is not None:
+                bound = bound_vertex(root)
+                assert bound is not None
+                return self.build_path(path, bound[1])
+            case Filter():
+                return self.source(plan.input)
+        return self.build(plan)
 
     def build_path(self, plan: Path, root: str | int | None) -> int:
         operator, _ = self.path(plan, root)
@@ -394,20 +426,20 @@ class _Builder:
         order = f" {plan.order}" if plan.order else ""
         return self.add(operator, f"PATH {plan.label}: {path_expression(plan)}{order}", plan)
 
-    def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[str, ...]]:
-        """The operator of a `Path`, its inputs built and indexed, and what the edge of each move is called.
+    def path(self, plan: Path, root: str | int | None) -> tuple[PathOp, tuple[int, ...]]:
+        """The operator of a `Path`, its inputs built and indexed, and which input each move reads.
 
         Inputs of other names may be one operator, so it is the move that knows the name.
         """
         built = [self.build(source) for source in plan.inputs]
         sources = tuple(dict.fromkeys(built))
         dfa = automata.minimal_dfa(plan.expr)
-        named = [
-            ((state, sources.index(built[int(name)]), direction < 0, target), plan.inputs[int(name)].label)
+        numbered = [
+            ((state, sources.index(built[int(name)]), direction < 0, target), int(name))
             for state, row in enumerate(dfa.transitions)
             for (name, direction), target in sorted(row.items())
         ]
-        moves = tuple(move for move, _ in named)
+        moves = tuple(move for move, _ in numbered)
         for _, source, inverse, _ in moves:
             self.index(sources[source], out=not inverse, into=inverse)
         is_ordered = plan.order is not PathOrder.ANY
@@ -420,7 +452,12 @@ class _Builder:
         operator = PathOp(
             sources, dfa.states, tuple(sorted(dfa.accepting)), moves, how, root, order=plan.order
         )
-        return operator, tuple(label for _, label in named)
+        return operator, tuple(number for _, number in numbered)
+
+    def proof(self, path: Path) -> Proof:
+        """A path that proves answers, with what the edge of each move is called."""
+        operator, read = self.path(path, None)
+        return Proof(operator, tuple(path.inputs[number].label for number in read))
 
     def trace(self, plan: Plan, routes: Mapping[int, Route]) -> Trace | None:
         """How to find the paths, by number, that routes lead to from the plan; None without routes."""
@@ -428,29 +465,47 @@ class _Builder:
             return None
         match plan:
             case Path():
-                return PathTrace(Proof(*self.path(plan, None)), tuple(routes))
+                return PathTrace(self.proof(plan), tuple(routes))
             case Filter():
                 return self.trace(plan.input, _routes_of(routes, 0))
             case Pattern():
-                pattern = self.operators[self.build(plan)]
-                assert isinstance(pattern, PatternOp)
                 numbers = sorted({route.number for route in routes.values() if isinstance(route, Input)})
-                traces = [self.trace(plan.inputs[number], _routes_of(routes, number)) for number in numbers]
-                inputs = [(number, trace) for number, trace in zip(numbers, traces, strict=True) if trace]
-                return PatternTrace(pattern, tuple(inputs))
+                found = [self.trace(plan.inputs[number], _routes_of(routes, number)) for number in numbers]
+                inputs = [(number, trace) for number, trace in zip(numbers, found, strict=True) if trace]
+                return PatternTrace(self.pattern(plan), tuple(inputs))
             case Union():
                 by_operator: dict[int, Trace | None] = {}
                 for number, source in enumerate(plan.inputs):
                     trace = self.trace(source, _routes_of(routes, number))
                     by_operator.setdefault(self.build(source), trace)
                 if len(by_operator) == 1:
-                    [trace] = by_operator.values()
-                    return trace
+                    return next(iter(by_operator.values()))
+                if plan.arity != 2:
+                    # Only pairs can be looked up. What is no pair is derived by a pattern, which has a match or not.
+                    traces = by_operator.values()
+                    return ChoiceTrace(tuple(trace for trace in traces if isinstance(trace, PatternTrace)))
                 for operator in by_operator:
                     self.index(operator)
                 return UnionTrace(tuple(sorted(by_operator.items(), key=lambda each: each[1] is None)))
             case WScan() | Receive():
                 raise AssertionError("an edge of a stream has no path")
+
+
+def _looked_up(plan: Plan) -> tuple[Plan, ...]:
+    """The plans whose tuples a proof of the plan's tuples looks up: all below it, and itself unless it is a path or a
+    selection from one."""
+    while isinstance(plan, Filter):
+        plan = plan.input
+    return plan.inputs if isinstance(plan, Path) else (plan,)
+
+
+def deciding(pattern: PatternOp) -> PatternOp:
+    """The pattern with a last program that decides all comparisons: that of a tuple which may not be an answer."""
+    compared = [frozenset(int(ref.name) for ref in refs(term)) for term in conjuncts(pattern.predicate)]
+    *others, last = pattern.programs
+    of_output = (number for number, names in enumerate(compared) if names <= set(pattern.output))
+    last = replace(last, comparisons=tuple(dict.fromkeys((*last.comparisons, *of_output))))
+    return replace(pattern, programs=(*others, last))
 
 
 def _routes_of(routes: Mapping[int, Route], number: int) -> dict[int, Route]:
@@ -503,7 +558,6 @@ def build(
         if isinstance(builder.operators[number], ScanOp | ReceiveOp | FilterOp):
             # Answers come from a table that has each tuple once.
             builder.index(number)
-        proofs = tuple(Proof(*builder.path(path, None)) for path in query.proofs) if paths else ()
         results.append(
             Result(
                 query.query,
@@ -511,12 +565,13 @@ def build(
                 query.label,
                 number,
                 query.plan.arity,
-                proofs,
+                tuple(map(builder.proof, query.proofs if paths else ())),
                 query.raw,
                 query.plan.values,
                 tuple(path.name for path in query.paths),
                 builder.trace(query.plan, query.routes),
                 query.path_route is not None,
+                None if query.derivation is None else proof_plan(query.derivation, builder),
             )
         )
         builder.readers.setdefault(number, []).append(

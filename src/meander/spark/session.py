@@ -288,7 +288,7 @@ class Session:
             raise ArgumentError(f"{query.name} has no result {result}: it has {', '.join(heads)}")
         staged = self._staged([query], options)
         wanted = next(answers for answers in staged.last.results if result in (None, answers.head))
-        schema = AnswerSchema.of(wanted, paths=options.paths)
+        schema = AnswerSchema.of(wanted, paths=options.paths, proofs=options.proofs)
         schema = replace(schema, vertex=vertex_type(query, self.sources))
         formats = {query.name: frame_encoding(schema)}
         self._check_locations(staged, (), True)

@@ -97,7 +97,7 @@ def start_run(
 def answer_schema(query: CompiledQuery, staged: StagedPlan, request: RunRequest) -> AnswerSchema:
     """The shape of a query's answers."""
     result = next(result for result in staged.last.results if result.query == query.name)
-    schema = AnswerSchema.of(result, paths=request.options.paths)
+    schema = AnswerSchema.of(result, paths=request.options.paths, proofs=request.options.proofs)
     return replace(schema, vertex=vertex_type(query, request.sources))
 
 

@@ -43,7 +43,8 @@ def jsonl_blocks(answers: Answers) -> Iterator[memoryview]:
 
 def _records(answers: Answers, literal_bytes: int) -> Records:
     vertices = _columns(answers.rows, answers.vertices)
-    values = _columns(answers.rows, tuple(map(_json_text, answers.properties)))
+    proof = () if answers.proof is None else (answers.proof,)
+    values = _columns(answers.rows, (*map(json_text, answers.properties), *proof))
     most = _most_bytes(vertices) + _most_bytes(values) + literal_bytes + 3 * MOST_DIGITS
     paths = NO_PATHS
     if answers.path is not None:
@@ -79,7 +80,7 @@ def _most_path_bytes(paths: PathColumns) -> Array:
     return most
 
 
-def _json_text(column: ValueColumn) -> Text:
+def json_text(column: ValueColumn) -> Text:
     """The values as spans that the writing kernel knows: names, or JSON text."""
     if isinstance(column.values, Paths):
         return path_text(column.values)
@@ -119,7 +120,8 @@ def path_text(paths: Paths) -> Text:
 
 def _most_bytes(names: Columns) -> Array:
     """An upper bound, for each row, of the bytes of its names and of the separators between them."""
-    most: Array = (MOST_ESCAPED * (names.end - names.start) + MOST_DIGITS + 4).sum(axis=0)
+    factor = np.where(names.kind == VERBATIM, 1, MOST_ESCAPED)
+    most: Array = (factor * (names.end - names.start) + MOST_DIGITS + 4).sum(axis=0)
     return most
 
 

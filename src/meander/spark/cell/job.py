@@ -51,7 +51,14 @@ class Job:
     @property
     def stamp(self) -> str:
         """Identifies the plan and the version that a snapshot belongs to."""
-        known = (installed_version(), self.plan, self.options.mode, self.options.paths, self.cells)
+        known = (
+            installed_version(),
+            self.plan,
+            self.options.mode,
+            self.options.paths,
+            self.options.proofs,
+            self.cells,
+        )
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
     @property

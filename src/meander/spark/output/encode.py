@@ -26,6 +26,9 @@ from meander.spark.output.spool import set_aside
 MANY = 1 << 11
 """As many answers, or edges of their paths, take longer to encode than a thread takes to start, and are spooled."""
 
+NODE_BYTES = 64
+"""A node of a proof is about as many bytes, which take as long as an edge of a path."""
+
 MOST_WAITING = 2
 """Answers that wait to be encoded are held in memory."""
 
@@ -96,7 +99,10 @@ class Encoder:
 
 
 def is_large(answers: Answers) -> bool:
-    return answers.rows + sum(path.src.rows for path in answers.all_paths) >= MANY
+    edges = sum(path.src.rows for path in answers.all_paths)
+    if answers.proof is not None and answers.rows:
+        edges += int(answers.proof.end[-1] - answers.proof.start[0]) // NODE_BYTES
+    return answers.rows + edges >= MANY
 
 
 @cache

@@ -1,0 +1,224 @@
+"""Accepts the proof of an answer record if it is right, by the query and the edges of the input alone.
+
+It shares no code with the program: rules are matched, words read and predicates decided over the oracle's own tree of
+the query. A proof is right if each node follows from its children by a rule or an expression of the query, and each
+leaf is an edge of the input that is valid throughout the record, with exactly the validity known when it was emitted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import oracle
+from oracle import FOREVER, Arrival, Expected, Interval, covers, is_nullable, time_of, truth, union
+from querytext import Atom, Rule, Step, Var, expr_text, steps
+from words import read_word
+
+Node = Mapping[str, Any]
+
+
+class WrongProof(Exception):
+    """What is wrong with a proof."""
+
+
+def need(right: bool, what: str, node: object) -> None:
+    if not right:
+        raise WrongProof(f"{what}: {node}")
+
+
+class ProofChecker:
+    """Checks the proofs of one query's answers over given streams."""
+
+    def __init__(self, expected: Expected) -> None:
+        self.expected, self.query, self.rows = expected, expected.query, expected.accepted
+        self.streams = {stream.name: stream for stream in self.query.streams}
+        self.arrivals = lru_cache(256)(self.arrivals_of)
+
+    def check(self, record: Node, label: str, end: int) -> None:
+        """Raise `WrongProof` unless the record, of answers with this label, is proved from its `ts` until `end`."""
+        self.ts, self.exp, self.end = record["ts"], record["exp"], end
+        ends = {"edge": [record["src"], label, record["trg"]]} if "src" in record else {}
+        told = ends or {"answer": record["answer"], "label": label}
+        told |= {name: record[name] for name in ("ts", "exp", "properties") if name in record}
+        proof = record["proof"]
+        need(isinstance(proof, dict), "no proof", record)
+        need({**told, "because": proof.get("because")} == proof, "not the record's own tuple", proof)
+        self.head(proof, Step(label))
+
+    def inner(self, node: Node, fields: set[str], values: set[str]) -> None:
+        """The node has the fields of a derived tuple with these values, and the interval of the record."""
+        fields = fields | {"ts", "exp", "because"} | ({"properties"} if values else set())
+        need(set(node) == fields and set(node.get("properties", {})) == values, "other fields", node)
+        need((node["ts"], node["exp"]) == (self.ts, self.exp), "another interval", node)
+
+    # ------------------------------------------------------------------------------------------------------
+    # Leaves
+
+    def arrivals_of(self, stream: str, count: int) -> dict[tuple[Any, ...], list[Arrival]]:
+        """By label and ends: all arrivals among the first rows of a stream."""
+        found, source = defaultdict(list), self.streams[stream]
+        reader = oracle.reader_of(self.query, source)
+        for each in oracle.arrivals(source, self.rows[stream][:count], 0, reader):
+            found[each.label, each.src, each.trg].append(each)
+        return found
+
+    def leaf(self, node: Node, step: Step, bound: set[str], chosen: Callable[[Arrival], bool]) -> None:
+        """The node is an edge of the step that is valid throughout, by the arrivals that are `chosen`."""
+        kind = "vertex" if step.vertex else "edge"
+        fields = {kind, "ts", "exp"} | ({"properties"} if bound else set())
+        need(set(node) == fields and set(node.get("properties", {})) == bound, "other fields", node)
+        need(node[kind][1] == step.label, "another label", node)
+        key = (step.label, node[kind][0], None if step.vertex else node[kind][2])
+
+        def valid(count: int) -> list[Interval]:
+            return [each.valid for each in self.arrivals(step.stream, count).get(key, ()) if chosen(each)]
+
+        rows = self.rows[step.stream]
+        need(covers(union(valid(len(rows))), self.ts, self.end), "not valid throughout", node)
+        told = (node["ts"], FOREVER if node["exp"] is None else node["exp"])
+        last = self.end if self.exp is None and self.end != FOREVER else self.exp or FOREVER
+        need(told[0] <= self.ts and told[1] >= last, "does not last", node)
+        # What was known at the instant of the record, perhaps after some of its rows only.
+        before = sum(time_of(row) < self.ts for row in rows)
+        known = range(sum(time_of(row) <= self.ts for row in rows), before - 1, -1)
+        need(any(told in maximal(valid(count)) for count in known), "not its own validity", node)
+
+    def edge(self, node: Node, step: Step, atom: Atom | None = None, types: Mapping[str, str] = {}) -> None:
+        """The node is a tuple of a label or a head, with the values that the atom binds."""
+        if step.stream is None:
+            return self.head(node, step)
+        given = atom.values if atom is not None else ()
+        bound = {name: term for name, term in given if isinstance(term, Var)}
+
+        def chosen(arrival: Arrival) -> bool:
+            values = {**arrival.values, "ts": arrival.ts}
+            if atom is not None:  # with its literals, and with the values that the node has
+                if oracle.bind(atom, node_ends(node), values, {}, types) is None:
+                    return False
+                told = {name: oracle.as_type(values[name], types[var.name]) for name, var in bound.items()}
+                if told != node.get("properties", {}):
+                    return False
+            return step.predicate is None or truth(step.predicate, values) is True
+
+        return self.leaf(node, step, set(bound), chosen)
+
+    # ------------------------------------------------------------------------------------------------------
+    # Heads
+
+    def head(self, node: Node, step: Step) -> None:
+        """The node follows from its children by a rule of the head, and satisfies the step's predicate."""
+        self.inner(node, {"answer", "label"} & set(node) or {"edge"}, set(self.query.value_names(step.label)))
+        label = node["label"] if "label" in node else node["edge"][1]
+        values = node.get("properties", {})
+        need(label == step.label, "another label", node)
+        need(step.predicate is None or truth(step.predicate, values) is True, "not selected", node)
+        faults = []
+        for rule in self.query.rules_of(step.label):
+            try:
+                return self.rule(node, rule)
+            except WrongProof as fault:
+                faults.append(str(fault))
+        raise WrongProof(f"no rule of {step.label}: {faults}")
+
+    def rule(self, node: Node, rule: Rule) -> None:
+        """The node follows from its children, one for each atom of the rule."""
+        need(len(node["because"]) == len(rule.body), "not a child for each atom", node)
+        types, wide = oracle.variable_types(self.query, rule), oracle.head_types(self.query, rule.head)
+        known: dict[str, Any] | None = {}
+        for child, atom in zip(node["because"], rule.body, strict=True):
+            if isinstance(atom.expr, Step) and atom.name is None and not atom.order:
+                self.edge(child, atom.expr, atom, types)
+            else:
+                self.path(child, atom)
+            # A literal is not among the properties of an edge, which was chosen by it.
+            is_leaf = "because" not in child
+            values = tuple(each for each in atom.values if not is_leaf or isinstance(each[1], Var))
+            properties = child.get("properties", {})
+            known = oracle.bind(replace(atom, values=values), node_ends(child), properties, known, types)
+            need(known is not None, "atoms do not meet", node)
+        need(oracle.selects(rule, known), "a comparison is not true", node)
+        ends = tuple(node["answer"]) if "answer" in node else node_ends(node)
+        need(ends == tuple(known[var.name] for var in rule.args), "other ends", node)
+        for name, var in rule.values:
+            value = oracle.as_type(known[var.name], wide[name])
+            need(node["properties"][name] == value, f"another {name}", node)
+
+    # ------------------------------------------------------------------------------------------------------
+    # Paths
+
+    def path(self, node: Node, atom: Atom) -> None:
+        """The children of the node are the steps of a path that the atom accepts, from end to end."""
+        self.inner(node, {"edge"}, set())
+        src, label, trg = node["edge"]
+        named = bare(expr_text(atom.expr, qualified=False))
+        need(label == atom.name if atom.name else bare(label) == named, "another name", node)
+        children, faults = node["because"], []
+        if not children:
+            edges = (found for step in steps(atom.expr) for found in self.expected.history[step].items())
+            touching = [time for ends, times in edges if src in ends for time in times]
+            need(src == trg and is_nullable(atom.expr), "no empty path", node)
+            return need(covers(union(touching), self.ts, self.end), "no edge touches it throughout", node)
+        if atom.order:
+            times = [child.get("properties", {}).get("ts") for child in children]
+            need(None not in times, "a step without a time", node)
+            least = 1 if atom.order.startswith("strictly") else 0
+            need(all(other - one >= least for one, other in pairwise(times)), "not in order of time", node)
+
+        def follow(step: Step, place: tuple[int, Any], backwards: bool) -> tuple[int, Any] | None:
+            count, vertex = place
+            if count == len(children) or "edge" not in children[count]:
+                return None
+            first, second = node_ends(children[count])[:: -1 if backwards else 1]
+            try:
+                (self.timed if atom.order else self.edge)(children[count], step)
+            except WrongProof as fault:
+                return faults.append(str(fault))
+            return (count + 1, second) if first == vertex else None
+
+        places = read_word(atom.expr, src, len(children), follow)
+        return need((len(children), trg) in places, f"spells no word, {faults}", node)
+
+    def timed(self, node: Node, step: Step) -> None:
+        """The node is an edge with its time: of a label, or of a head that is derived from one edge alone."""
+        below, label = node, step
+        while label.stream is None:
+            self.inner(below, {"edge"}, {"ts"})
+            need(below["edge"][1] == label.label and len(below["because"]) == 1, "not its one edge", below)
+            (below,) = below["because"]
+            bodies = [rule.body[0].expr for rule in self.query.rules_of(label.label)]
+            bodies = [each for each in bodies if each.label == below["edge"][1]]
+            bodies = [each for each in bodies if (each.stream is None) == ("because" in below)]
+            need(bool(bodies), "no rule", below)
+            label = bodies[0].bare
+        time = node["properties"]["ts"]
+        need(time == below.get("properties", {}).get("ts"), "another time", node)
+
+        def chosen(arrival: Arrival) -> bool:
+            """Whether the oracle derives the step from this arrival alone."""
+            values = {**arrival.values, "ts": arrival.ts}
+            row = (*node_ends(below), *(values[name] for name in oracle.columns(self.query, label.stream)))
+            snapshot = oracle.Snapshot(self.query, {label: {row}})
+            return (*node_ends(node), time) in snapshot.timed_edges(step)
+
+        self.leaf(below, label, {"ts"}, chosen)
+
+
+def node_ends(node: Node) -> tuple[Any, Any]:
+    return (node["vertex"][0],) * 2 if "vertex" in node else tuple(node["edge"][::2])
+
+
+def maximal(intervals: Sequence[Interval]) -> set[Interval]:
+    """The longest intervals, where those that only touch are one, and where they are two."""
+    apart = union((2 * start, 2 * end - 1) for start, end in intervals if start < end)
+    return {*union(intervals), *((start // 2, (end + 1) // 2) for start, end in apart)}
+
+
+def bare(text: str) -> str:
+    """A path expression without what its name leaves out."""
+    return re.sub(r"\[(?:[^\]\[]|\[[^\]]*\])*\]|[\s()]", "", text)
