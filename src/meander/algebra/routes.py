@@ -9,9 +9,11 @@ a tuple to tuples that prove it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from meander.syntax.values import Property, ValueType
+from meander.algebra.nodes import Path, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,22 @@ class Each:
 Route = Here | Input | Each
 
 
-@dataclass(frozen=True, slots=True)
-class PathValue:
+class PathValue(NamedTuple):
     """A named path of a result, and its route."""
 
     name: str
     route: Route
 
-    @property
-    def property(self) -> Property:
-        return Property(self.name, ValueType.PATH)
+
+def paths_at(plan: Plan, route: Route) -> Iterator[Path]:
+    """The `Path`s that a route from a plan leads to."""
+    match route:
+        case Here():
+            assert isinstance(plan, Path)
+            yield plan
+        case Input(number, inner):
+            yield from paths_at(plan.inputs[number], inner)
+        case Each(routes):
+            for source, branch in zip(plan.inputs, routes, strict=True):
+                if branch is not None:
+                    yield from paths_at(source, branch)

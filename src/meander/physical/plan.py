@@ -8,7 +8,7 @@ graph, once, with the lists (by source, by target) that any of its readers walks
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
@@ -171,6 +171,21 @@ class UnionTrace:
 
 Trace = PathTrace | PatternTrace | ChoiceTrace | UnionTrace
 """How the path values of a tuple are found: from it down to tuples that prove it."""
+
+
+def branches_of(trace: Trace | None) -> Iterator[int]:
+    """The operators whose tuples are looked up to choose among the inputs of unions."""
+    match trace:
+        case PatternTrace(_, inputs):
+            for _, inner in inputs:
+                yield from branches_of(inner)
+        case ChoiceTrace(patterns):
+            for pattern in patterns:
+                yield from branches_of(pattern)
+        case UnionTrace(inputs):
+            for operator, branch in inputs:
+                yield operator
+                yield from branches_of(branch)
 
 
 def is_timed(trace: Trace | None, value: int) -> bool:
