@@ -46,7 +46,7 @@ def judge(
     paths: bool = False,
     proofs: bool = False,
     first_path: bool = False,
-    some_paths: bool = True,
+    some_paths: bool = False,
 ) -> None:
     """Raise where the records break the contract of the answer stream.
 
@@ -63,7 +63,7 @@ class _Court:
     paths: bool
     first_path: bool = False
     proofs: bool = False
-    some_paths: bool = True
+    some_paths: bool = False
 
     def hear(self, records: list[Record]) -> None:
         by_answer: defaultdict[Answer, list[Record]] = defaultdict(list)

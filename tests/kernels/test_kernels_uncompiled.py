@@ -35,6 +35,7 @@ SELECTION = (
     "test_run_result.py::test_values_are_an_object_in_json_and_a_struct_in_arrow",
     "laws/test_law_demand.py",
     "laws/test_law_local.py::test_a_named_case_holds_with_the_smallest_tables",
+    "laws/test_law_path_values.py::test_a_named_case_with_path_values_holds_with_the_smallest_tables",
     "spark/test_spark_recovery_law.py::test_a_named_case_holds_as_it_was_found",
 )
 """Tests that take plain Python no longer than a few seconds."""
