@@ -1,8 +1,7 @@
 """Accepts the proof of an answer record if it is right, by the query and the edges of the input alone.
 
-It shares no code with the program: rules are matched, words read and predicates decided over the oracle's own tree of
-the query. A proof is right if each node follows from its children by a rule or an expression of the query, and each
-leaf is an edge of the input that is valid throughout the record, with exactly the validity known when it was emitted.
+It shares no code with the program. A proof is right if each node follows from its children by a rule or an expression
+of the query, and each leaf is an edge of the input that is valid throughout the record, as it was known at its `ts`.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from querytext import Atom, Rule, Step, Var, expr_text, steps
 from words import read_word
 
 Node = Mapping[str, Any]
+UNNAMED = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]|[\s()]")  # what the name of a path expression leaves out
 
 
 class WrongProof(Exception):
@@ -42,37 +42,31 @@ class ProofChecker:
 
     def check(self, record: Node, label: str, end: int) -> None:
         """Raise `WrongProof` unless the record, of answers with this label, is proved from its `ts` until `end`."""
-        self.ts, self.exp, self.end = record["ts"], record["exp"], end
+        self.ts, self.exp, self.end, proof = record["ts"], record["exp"], end, record["proof"] or {}
         ends = {"edge": [record["src"], label, record["trg"]]} if "src" in record else {}
         told = ends or {"answer": record["answer"], "label": label}
         told |= {name: record[name] for name in ("ts", "exp", "properties") if name in record}
-        proof = record["proof"]
-        need(isinstance(proof, dict), "no proof", record)
-        need({**told, "because": proof.get("because")} == proof, "not the record's own tuple", proof)
+        need({**told, "because": proof.get("because")} == proof, "not the record's own tuple", record)
         self.head(proof, Step(label))
 
-    def inner(self, node: Node, fields: set[str], values: set[str]) -> None:
-        """The node has the fields of a derived tuple with these values, and the interval of the record."""
-        fields = fields | {"ts", "exp", "because"} | ({"properties"} if values else set())
-        need(set(node) == fields and set(node.get("properties", {})) == values, "other fields", node)
-        need((node["ts"], node["exp"]) == (self.ts, self.exp), "another interval", node)
-
-    # ------------------------------------------------------------------------------------------------------
-    # Leaves
+    def fields(self, node: Node, named: set[str], values: set[str]) -> None:
+        """The node has these fields and values; a derived tuple has the interval of the record."""
+        named = named | {"ts", "exp"} | ({"properties"} if values else set())
+        need(set(node) == named and set(node.get("properties", {})) == values, "other fields", node)
+        same = (node["ts"], node["exp"]) == (self.ts, self.exp)
+        need(same or "because" not in node, "another interval", node)
 
     def arrivals_of(self, stream: str, count: int) -> dict[tuple[Any, ...], list[Arrival]]:
         """By label and ends: all arrivals among the first rows of a stream."""
-        found, source = defaultdict(list), self.streams[stream]
-        reader = oracle.reader_of(self.query, source)
-        for each in oracle.arrivals(source, self.rows[stream][:count], 0, reader):
+        found, source, rows = defaultdict(list), self.streams[stream], self.rows[stream][:count]
+        for each in oracle.arrivals(source, rows, 0, oracle.reader_of(self.query, source)):
             found[each.label, each.src, each.trg].append(each)
         return found
 
     def leaf(self, node: Node, step: Step, bound: set[str], chosen: Callable[[Arrival], bool]) -> None:
         """The node is an edge of the step that is valid throughout, by the arrivals that are `chosen`."""
         kind = "vertex" if step.vertex else "edge"
-        fields = {kind, "ts", "exp"} | ({"properties"} if bound else set())
-        need(set(node) == fields and set(node.get("properties", {})) == bound, "other fields", node)
+        self.fields(node, {kind}, bound)
         need(node[kind][1] == step.label, "another label", node)
         key = (step.label, node[kind][0], None if step.vertex else node[kind][2])
 
@@ -82,8 +76,7 @@ class ProofChecker:
         rows = self.rows[step.stream]
         need(covers(union(valid(len(rows))), self.ts, self.end), "not valid throughout", node)
         told = (node["ts"], FOREVER if node["exp"] is None else node["exp"])
-        last = self.end if self.exp is None and self.end != FOREVER else self.exp or FOREVER
-        need(told[0] <= self.ts and told[1] >= last, "does not last", node)
+        need(told[0] <= self.ts and told[1] >= max(self.end, self.exp or 0), "does not last", node)
         # What was known at the instant of the record, perhaps after some of its rows only.
         before = sum(time_of(row) < self.ts for row in rows)
         known = range(sum(time_of(row) <= self.ts for row in rows), before - 1, -1)
@@ -93,30 +86,25 @@ class ProofChecker:
         """The node is a tuple of a label or a head, with the values that the atom binds."""
         if step.stream is None:
             return self.head(node, step)
-        given = atom.values if atom is not None else ()
-        bound = {name: term for name, term in given if isinstance(term, Var)}
+        bound = {name: term for name, term in (atom.values if atom else ()) if isinstance(term, Var)}
 
         def chosen(arrival: Arrival) -> bool:
             values = {**arrival.values, "ts": arrival.ts}
             if atom is not None:  # with its literals, and with the values that the node has
-                if oracle.bind(atom, node_ends(node), values, {}, types) is None:
-                    return False
-                told = {name: oracle.as_type(values[name], types[var.name]) for name, var in bound.items()}
-                if told != node.get("properties", {}):
+                known = oracle.bind(atom, node_ends(node), values, {}, types)
+                told = {} if known is None else {name: known[var.name] for name, var in bound.items()}
+                if known is None or told != node.get("properties", {}):
                     return False
             return step.predicate is None or truth(step.predicate, values) is True
 
         return self.leaf(node, step, set(bound), chosen)
 
-    # ------------------------------------------------------------------------------------------------------
-    # Heads
-
     def head(self, node: Node, step: Step) -> None:
         """The node follows from its children by a rule of the head, and satisfies the step's predicate."""
-        self.inner(node, {"answer", "label"} & set(node) or {"edge"}, set(self.query.value_names(step.label)))
-        label = node["label"] if "label" in node else node["edge"][1]
+        named = {"answer", "label"} & set(node) or {"edge"}
+        self.fields(node, named | {"because"}, set(self.query.value_names(step.label)))
         values = node.get("properties", {})
-        need(label == step.label, "another label", node)
+        need((node["label"] if "label" in node else node["edge"][1]) == step.label, "another label", node)
         need(step.predicate is None or truth(step.predicate, values) is True, "not selected", node)
         faults = []
         for rule in self.query.rules_of(step.label):
@@ -136,50 +124,44 @@ class ProofChecker:
                 self.edge(child, atom.expr, atom, types)
             else:
                 self.path(child, atom)
-            # A literal is not among the properties of an edge, which was chosen by it.
-            is_leaf = "because" not in child
-            values = tuple(each for each in atom.values if not is_leaf or isinstance(each[1], Var))
             properties = child.get("properties", {})
+            # A literal is not among the properties of an edge, which was chosen by it.
+            values = tuple(each for each in atom.values if each[0] in properties)
             known = oracle.bind(replace(atom, values=values), node_ends(child), properties, known, types)
             need(known is not None, "atoms do not meet", node)
         need(oracle.selects(rule, known), "a comparison is not true", node)
         ends = tuple(node["answer"]) if "answer" in node else node_ends(node)
         need(ends == tuple(known[var.name] for var in rule.args), "other ends", node)
-        for name, var in rule.values:
-            value = oracle.as_type(known[var.name], wide[name])
-            need(node["properties"][name] == value, f"another {name}", node)
-
-    # ------------------------------------------------------------------------------------------------------
-    # Paths
+        values = {name: oracle.as_type(known[var.name], wide[name]) for name, var in rule.values}
+        need(node.get("properties", {}) == values, "other values", node)
 
     def path(self, node: Node, atom: Atom) -> None:
         """The children of the node are the steps of a path that the atom accepts, from end to end."""
-        self.inner(node, {"edge"}, set())
+        self.fields(node, {"edge", "because"}, set())
         src, label, trg = node["edge"]
-        named = bare(expr_text(atom.expr, qualified=False))
-        need(label == atom.name if atom.name else bare(label) == named, "another name", node)
+        named = UNNAMED.sub("", expr_text(atom.expr, qualified=False))
+        need(label == atom.name if atom.name else UNNAMED.sub("", label) == named, "another name", node)
         children, faults = node["because"], []
         if not children:
-            edges = (found for step in steps(atom.expr) for found in self.expected.history[step].items())
-            touching = [time for ends, times in edges if src in ends for time in times]
+            held = (each for step in steps(atom.expr) for each in self.expected.history.get(step, {}).items())
+            touching = [time for ends, times in held if src in ends for time in times]
             need(src == trg and is_nullable(atom.expr), "no empty path", node)
             return need(covers(union(touching), self.ts, self.end), "no edge touches it throughout", node)
         if atom.order:
             times = [child.get("properties", {}).get("ts") for child in children]
-            need(None not in times, "a step without a time", node)
             least = 1 if atom.order.startswith("strictly") else 0
-            need(all(other - one >= least for one, other in pairwise(times)), "not in order of time", node)
+            in_order = None not in times and all(other - one >= least for one, other in pairwise(times))
+            need(in_order, "not in order of time", node)
 
         def follow(step: Step, place: tuple[int, Any], backwards: bool) -> tuple[int, Any] | None:
-            count, vertex = place
-            if count == len(children) or "edge" not in children[count]:
+            if place[0] == len(children) or "edge" not in (child := children[place[0]]):
                 return None
-            first, second = node_ends(children[count])[:: -1 if backwards else 1]
+            first, second = node_ends(child)[:: -1 if backwards else 1]
             try:
-                (self.timed if atom.order else self.edge)(children[count], step)
+                (self.timed if atom.order else self.edge)(child, step)
             except WrongProof as fault:
                 return faults.append(str(fault))
-            return (count + 1, second) if first == vertex else None
+            return (place[0] + 1, second) if first == place[1] else None
 
         places = read_word(atom.expr, src, len(children), follow)
         return need((len(children), trg) in places, f"spells no word, {faults}", node)
@@ -188,16 +170,15 @@ class ProofChecker:
         """The node is an edge with its time: of a label, or of a head that is derived from one edge alone."""
         below, label = node, step
         while label.stream is None:
-            self.inner(below, {"edge"}, {"ts"})
+            self.fields(below, {"edge", "because"}, {"ts"})
             need(below["edge"][1] == label.label and len(below["because"]) == 1, "not its one edge", below)
             (below,) = below["because"]
+            found = below["edge"][1], "because" in below
             bodies = [rule.body[0].expr for rule in self.query.rules_of(label.label)]
-            bodies = [each for each in bodies if each.label == below["edge"][1]]
-            bodies = [each for each in bodies if (each.stream is None) == ("because" in below)]
-            need(bool(bodies), "no rule", below)
-            label = bodies[0].bare
+            label = next((each.bare for each in bodies if (each.label, each.stream is None) == found), None)
+            need(label is not None, "no rule", below)
         time = node["properties"]["ts"]
-        need(time == below.get("properties", {}).get("ts"), "another time", node)
+        need({"ts": time} == below.get("properties"), "another time", node)
 
         def chosen(arrival: Arrival) -> bool:
             """Whether the oracle derives the step from this arrival alone."""
@@ -217,8 +198,3 @@ def maximal(intervals: Sequence[Interval]) -> set[Interval]:
     """The longest intervals, where those that only touch are one, and where they are two."""
     apart = union((2 * start, 2 * end - 1) for start, end in intervals if start < end)
     return {*union(intervals), *((start // 2, (end + 1) // 2) for start, end in apart)}
-
-
-def bare(text: str) -> str:
-    """A path expression without what its name leaves out."""
-    return re.sub(r"\[(?:[^\]\[]|\[[^\]]*\])*\]|[\s()]", "", text)

@@ -19,7 +19,7 @@ import meander
 from meander.algebra.nodes import Plan
 from meander.algebra.printing import notation
 from meander.cli.demo import EDGES, HOUR, QUERY, _timeline
-from meander.drawing import draw_paths, draw_plan
+from meander.drawing import draw_paths, draw_plan, draw_proof
 from meander.explain.stages import Explanation
 from meander.rewrite import LAWS
 from picture_geometry import check_picture
@@ -77,7 +77,16 @@ def fraud_rings() -> str:
     return draw_paths(answers, "Rings of three transfers within an hour")
 
 
+def proof_of_notify() -> str:
+    examples = ROOT / "examples"
+    text = (examples / "notify.dl").read_text(encoding="utf-8")
+    answers = meander.run(text, examples / "social.tsv", proofs=True)
+    (proof,) = [each["proof"] for each in answers if (each["src"], each["trg"]) == ("ann", "m2")]
+    return draw_proof(proof, "why ann,m2 at 7h")
+
+
 DRAWN = {
+    "why": proof_of_notify,
     "fraud-rings": fraud_rings,
     "architecture": draw_architecture,
     "demo-answers": demo_answers,

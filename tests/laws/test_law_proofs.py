@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bursts import bursts, property_bursts
 from case_files import read_case
+from engine_runs import Run, planned, steps_of
+from judge import judge
 from law import EXAMPLES, drawn, drawn_bursts, hold_law, hold_law_of_burst, naming
 from meander.physical.path_operators import PATH_OPERATORS
-from strategies import Case, cases, property_cases
+from oracle import expect
+from strategies import Case, cases, property_cases, tables_of
 
 CASES = sorted((Path(__file__).parent / "cases").rglob("*.case"))
 
@@ -58,3 +62,24 @@ def test_every_answer_of_a_named_case_is_proved(
     case = replace(read_case(file), proofs=True, mode=mode, batch_rows=batch_rows)
     hold_law(case, path_operator)
     hold_law(replace(case, paths=True, capacity=1), path_operator)
+
+
+@pytest.mark.parametrize("path_operator", PATH_OPERATORS)
+@given(case=cases() | property_cases(), batch_rows=st.sampled_from((1, 2, 3)))
+@settings(drawn, max_examples=max(1, EXAMPLES // 16))
+def test_every_answer_is_proved_by_a_run_that_is_restored_after_every_batch(
+    path_operator: str, case: Case, batch_rows: int
+) -> None:
+    plan = planned(case.text, proofs=True, path_operator=path_operator)
+    records = []
+    snapshot = None
+    with naming(case), tables_of(case.capacity):
+        for step in steps_of(case.streams, batch_rows, plan.schemas):
+            run = Run(plan, tuple(case.streams), lateness=case.lateness, mode=case.mode, proofs=True)
+            if snapshot is not None:
+                run.restore(snapshot)
+            records += run.feed(step)
+            snapshot = run.snapshot()
+        first_path = path_operator == "negative-tuple"
+        expected = expect(case.query, case.streams, case.lateness)
+        judge(records, expected, mode=case.mode, proofs=True, first_path=first_path)

@@ -126,13 +126,18 @@ class WindowGraph:
         begin_batch(self.graph)
         counts = self.graph.counts
         if counts[ROWS] > 2 * counts[KEPT] + self.least_rows:
-            if self.validity:
-                since = self.since[: counts[ROWS]][self.graph.exp[: counts[ROWS]] > horizon]
-                self.since[: since.size] = since
-                self.since[since.size :] = 0
-            pack_rows(self.graph, self.values, horizon)
-            self.packed += 1
+            self.pack(horizon)
             counts[KEPT] = counts[ROWS]
+
+    def pack(self, horizon: int) -> None:
+        """Drop the rows that are expired at `horizon`. Only between two batches."""
+        if self.validity:
+            rows = slice(int(self.graph.counts[ROWS]))
+            since = self.since[rows][self.graph.exp[rows] > horizon]
+            self.since[: since.size] = since
+            self.since[since.size :] = 0
+        pack_rows(self.graph, self.values, horizon)
+        self.packed += 1
 
     def reserve_vertices(self, capacity: int) -> None:
         """Make room for all numbers of vertices and values below `capacity`."""
