@@ -35,15 +35,12 @@ coverage: setup
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow
 
-# Pathway brings some hundred packages, so it lives beside the project's own environment.
-bench: setup .venv-bench/.meander-setup
-	$(BIN)/meander bench --time-limit 30s
-	$(BIN)/meander bench --time-limit 12s --data dense --queries Q1,Q2,Q3,Q4,Q6,Q7 --slide 1h
-	$(BIN)/meander bench --data social --windows 30d --path-operator s-path,closure,auto
-	$(BIN)/meander bench --data dense --queries Q1 --windows 30d --path-operator closure --threads 1,2
-	$(BIN)/meander bench --data dense --queries Q1 --windows 10d,20d,30d,60d,120d --path-operator s-path,closure,auto --prefix 20000
-	$(BIN)/meander bench --only values
-	$(BIN)/meander bench --only spark
+# Every experiment of docs/benchmarks.md, and that page. What is stored already is not measured again, so an interrupted run
+# is continued by the same word; `make bench OPTIONS=--quick` takes some minutes. Pathway brings some hundred packages, so it lives beside the
+# project's own environment; where it cannot be installed, the others are measured without it.
+bench: setup
+	-@$(MAKE) --no-print-directory .venv-bench/.meander-setup
+	$(BIN)/meander bench --results docs/benchmarks/results.json --page docs/benchmarks.md $(OPTIONS)
 
 .venv-bench/.meander-setup: pyproject.toml
 	@echo "setting up .venv-bench for Pathway"

@@ -180,8 +180,9 @@ def burst_cases(draw: st.DrawFn, query: Query) -> Case:
     named = {step for rule in query.rules for atom in rule.body for step in steps(atom.expr)}
     names = pick(draw, (int, lambda number: f"v{number}"))
     streams = {}
-    for stream in query.streams:
-        labels = sorted(step.label for step in named if step.stream == stream.name)
+    for stream in (each for each in query.streams if not each.source):
+        windows = query.windows(stream.name)
+        labels = sorted({step.label for step in named if step.stream in windows})
         streams[stream.name] = burst_edges(
             draw(st.integers(0, 1 << 30)),
             labels or [UNASKED],

@@ -58,10 +58,11 @@ def enumerated(
     query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 0
 ) -> dict[int, set[tuple[Any, ...]]]:
     """The answers at each instant from the first arrival to a while after the last."""
-    accepted = {
-        stream.name: in_order(streams.get(stream.name, ()), lateness, reader_of(query, stream))[0]
-        for stream in query.streams
-    }
+    accepted = {}
+    for stream in query.streams:
+        reader = reader_of(query, stream)
+        rows = in_order(streams.get(stream.input, ()), lateness, reader)[0]
+        accepted[stream.name] = [without_fields(edge, reader.bad_values(edge)) for edge in rows]
     times = [time_of(edge) for edges in accepted.values() for edge in edges]
     if not times:
         return {}
@@ -78,6 +79,11 @@ def enumerated(
         # Nothing changes elsewhere; the instant before each change is looked at too.
         if {instant, instant + 1} & ends
     }
+
+
+def without_fields(edge: Edge, names: Sequence[str]) -> Edge:
+    """The row without some of its properties, which only rows by name have."""
+    return {name: value for name, value in fields(edge).items() if name not in names} if names else edge
 
 
 def expiry(stream: Stream, edge: Edge) -> int:

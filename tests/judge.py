@@ -218,9 +218,10 @@ class _Court:
         times: dict[str, set[int]] = {"+": set(), "-": set()}
         for name, edges in self.expected.accepted.items():
             known = set()
+            windows = query.windows(name)
             for edge in edges:
                 key = edge_key(edge)
-                if Step(key[1], name, vertex=key[2] is None) in named:
+                if any(Step(key[1], window, vertex=key[2] is None) in named for window in windows):
                     times[operation(edge)].add(time_of(edge))
                     if name in tables and key in known:
                         times["-"].add(time_of(edge))

@@ -13,7 +13,7 @@ import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -157,15 +157,39 @@ def read_value(value: Any, kind: str) -> Value | None:
 @dataclass(frozen=True)
 class Reader:
     """How the rows of a stream are read: which properties count, of what type, and whether rows may lack `trg` or
-    `ts`."""
+    `ts`. `reads` has the properties that are read by label, and whether it is one of vertex tuples."""
 
     types: Mapping[str, str]
     vertices: bool = False
     table: bool = False
+    reads: Mapping[tuple[str, bool], frozenset[str]] = field(default_factory=dict)
 
     def values(self, edge: Edge) -> dict[str, Value | None]:
+        """The values of a usable row; one that is not of its type, in a row of which nobody reads it, is missing."""
         row = fields(edge)
-        return {name: read_value(row.get(name), kind) for name, kind in self.types.items()}
+        bad = self.bad_values(edge)
+        return {
+            name: None if name in bad else read_value(row.get(name), kind)
+            for name, kind in self.types.items()
+        }
+
+    def bad_values(self, edge: Edge) -> list[str]:
+        """The properties of which a row has a value of another type."""
+        row = fields(edge)
+        bad = []
+        for name, kind in self.types.items():
+            try:
+                read_value(row.get(name), kind)
+            except BadValue:
+                bad.append(name)
+        return bad
+
+    def is_read(self, edge: Edge, name: str) -> bool:
+        """Whether the query needs a property of a row: it reads it on that label; or the row is a deletion, which
+        removes what agrees with it in all properties that the query names, from a label that the query mentions."""
+        row = fields(edge)
+        of = (row["label"], row["trg"] is None)
+        return of in self.reads and (row["op"] == "-" or name in self.reads[of])
 
     def fault(self, edge: Edge) -> str | None:
         """Why a row cannot be used, whatever came before it."""
@@ -178,12 +202,9 @@ class Reader:
             return "time is no integer"
         if time < 0:
             return "negative time"
-        for name, kind in self.types.items():
-            try:
-                read_value(row.get(name), kind)
-            except BadValue:
-                return f"bad value of {name}"
-        return None
+        return next(
+            (f"bad value of {name}" for name in self.bad_values(edge) if self.is_read(edge, name)), None
+        )
 
 
 PLAIN = Reader({})
@@ -191,10 +212,10 @@ PLAIN = Reader({})
 
 def reader_of(query: Query, stream: Stream) -> Reader:
     """What counts of a stream's rows; on which no result depends, only what the query declares."""
-    is_read = stream.name in query.streams_read()
+    is_read = not query.windows(stream.name).isdisjoint(query.streams_read())
     types = query.types(stream.name) if is_read else {}
     named = {name: types[name] for name in sorted(query.named(stream.name)) if is_read}
-    return Reader(named, query.has_vertices(stream.name), stream.table)
+    return Reader(named, query.has_vertices(stream.name), stream.table, query.reads(stream.name))
 
 
 def is_usable(edge: Edge, reader: Reader = PLAIN) -> bool:
@@ -727,7 +748,7 @@ def expect(query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 
             for row in snapshot.timed_edges(step):
                 timed_when[step][row].append((start, end))
     sorted_streams = {
-        stream.name: in_order(streams.get(stream.name, ()), lateness, reader_of(query, stream))
+        stream.input: in_order(streams.get(stream.input, ()), lateness, reader_of(query, stream))
         for stream in query.streams
     }
     return Expected(
@@ -763,7 +784,7 @@ def edge_history(
     for stream in (each for each in query.streams if each.name in read):
         names = columns(query, stream.name)
         reader = reader_of(query, stream)
-        for each in arrivals(stream, streams.get(stream.name, ()), lateness, reader):
+        for each in arrivals(stream, streams.get(stream.input, ()), lateness, reader):
             step = Step(each.label, stream.name, vertex=each.trg is None)
             if step in asked:
                 trg = each.src if each.trg is None else each.trg

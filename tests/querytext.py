@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 Vertex = str | int
 Value = str | int | float | bool
@@ -178,13 +179,20 @@ class Rule:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream, or (`table`) a table, which has no window. `properties` are the declared ones: name and type."""
+    """A stream, or (`table`) a table, which has no window. `properties` are the declared ones: name and type. With a
+    `source` it is another window on that stream."""
 
     name: str
     window: int = 0
     slide: int = 1
     properties: tuple[tuple[str, str], ...] = ()
     table: bool = False
+    source: str = ""
+
+    @property
+    def input(self) -> str:
+        """Whose rows it has: its own, or those of a stream that it reads through another window."""
+        return self.source or self.name
 
 
 @dataclass(frozen=True)
@@ -203,7 +211,13 @@ class Query:
         return next(len(rule.args) for rule in self.rules if rule.head == self.result)
 
     def rules_of(self, head: str) -> list[Rule]:
-        return [rule for rule in self.rules if rule.head == head]
+        """The rules of a head; a path's name that is used as a predicate stands for all paths of its expression."""
+        rules = [rule for rule in self.rules if rule.head == head]
+        paths = [atom for atom in self.atoms() if atom.name == head][:1]
+        ends = Var("x"), Var("y")
+        return rules or [
+            Rule(head, ends, (replace(path, src=ends[0], trg=ends[1], name=None),)) for path in paths
+        ]
 
     def atoms(self) -> Iterator[Atom]:
         return (atom for rule in self.rules for atom in rule.body)
@@ -229,25 +243,38 @@ class Query:
         """The path values of a head's edges, sorted."""
         return tuple(sorted(name for name, _ in self.rules_of(head)[0].paths))
 
+    def windows(self, stream: str) -> set[str]:
+        """The streams that have the rows of one of them, or of an input."""
+        source = next((each.input for each in self.streams if each.name == stream), stream)
+        return {each.name for each in self.streams if each.input == source}
+
     def named(self, stream: str) -> frozenset[str]:
         """The properties that the query reads of a stream, whatever the label; the time of an edge is none."""
-        names: set[str] = set()
+        return frozenset[str]().union(*self.reads(stream).values())
+
+    def reads(self, stream: str) -> dict[tuple[str, bool], frozenset[str]]:
+        """The properties that the query reads by label that it mentions, and whether that is one of vertex tuples."""
+        names: dict[tuple[str, bool], frozenset[str]] = {}
+        windows = self.windows(stream)
         for atom in self.atoms():
             for step in steps(atom.expr):
-                if step.stream == stream:
-                    names |= names_in(step.predicate) | {name for name, _ in atom.values}
-        return frozenset(names - {"ts"})
+                if step.stream in windows:
+                    read = names_in(step.predicate) | {name for name, _ in atom.values}
+                    key = (step.label, step.vertex)
+                    names[key] = names.get(key, frozenset()) | (read - {"ts"})
+        return names
 
     def has_vertices(self, stream: str) -> bool:
         """Whether the query reads vertex tuples of a stream."""
+        windows = self.windows(stream)
         return any(
-            step.vertex and step.stream == stream for atom in self.atoms() for step in steps(atom.expr)
+            step.vertex and step.stream in windows for atom in self.atoms() for step in steps(atom.expr)
         )
 
     def types(self, stream: str) -> dict[str, str]:
         """The types of a stream's properties: those declared, and those that a comparison with a literal decides."""
-        [asked] = [each for each in self.streams if each.name == stream]
-        declared = dict(asked.properties)
+        windows = self.windows(stream)
+        declared = dict(pair for each in self.streams if each.name in windows for pair in each.properties)
         for name in self.named(stream) - declared.keys():
             found = {type_of(literal) for literal in self.literals_beside(stream, name)}
             if found == {"INT", "FLOAT"}:
@@ -259,10 +286,11 @@ class Query:
 
     def literals_beside(self, stream: str, name: str) -> Iterator[Value]:
         """The literals that a property of a stream is compared with."""
+        windows = self.windows(stream)
         for rule in self.rules:
             for atom in rule.body:
                 for step in steps(atom.expr):
-                    if step.stream == stream:
+                    if step.stream in windows:
                         yield from literals_beside(name, step.predicate)
                         for property_, value in atom.values:
                             if property_ == name and not isinstance(value, Var):
@@ -318,6 +346,7 @@ def query_text(query: Query) -> str:
 def stream_text(stream: Stream) -> str:
     declared = ", ".join(f"{name} {kind}" for name, kind in stream.properties)
     text = f"{'TABLE' if stream.table else 'STREAM'} {stream.name}" + (f" ({declared})" if declared else "")
+    text += f" FROM {stream.source}" if stream.source else ""
     if not stream.table:
         text += f" WINDOW {stream.window}" + (f" SLIDE {stream.slide}" if stream.slide != 1 else "")
     return text
@@ -469,6 +498,8 @@ class _Reader:
         self.heads = {
             self.tokens[self.opening(at) - 1] for at, token in enumerate(self.tokens) if token == "<-"
         }
+        # The names of paths, too.
+        self.heads |= {after for token, after in pairwise(self.tokens) if token == "as"}
         self.only = streams[0].name if len(streams) == 1 else None
         rules = []
         while self.peek():
@@ -485,9 +516,11 @@ class _Reader:
                 self.taken(",")
         if table:
             return Stream(name, properties=tuple(properties), table=True)
+        source = self.take() if self.taken("FROM") else ""
         self.take("WINDOW")
         window = self.duration()
-        return Stream(name, window, self.duration() if self.taken("SLIDE") else 1, tuple(properties))
+        slide = self.duration() if self.taken("SLIDE") else 1
+        return Stream(name, window, slide, tuple(properties), source=source)
 
     def opening(self, at: int) -> int:
         """Where the last parenthesis before a place opens."""

@@ -304,9 +304,49 @@ def reading_paths(draw: st.DrawFn, rule: Rule, returned: Mapping[str, tuple[str,
     return replace(rule, body=tuple(body))
 
 
+def draw_uses(draw: st.DrawFn, rules: Sequence[Rule]) -> list[Rule]:
+    """The rules with the names of earlier rules' paths in place of some of their steps. Rules of a single edge
+    keep it, since a path in order of time may be over them."""
+    paths: list[str] = []
+    changed: list[Rule] = []
+    for rule in rules:
+        body = [
+            replace(atom, expr=draw_use(draw, atom.expr, paths))
+            if paths and not atom.values and not atom.order and not is_edge_rule(rule)
+            else atom
+            for atom in rule.body
+        ]
+        changed.append(replace(rule, body=tuple(body)))
+        if rule.head not in [later.head for later in rules[len(changed) :]]:
+            paths += [
+                atom.name for each in changed for atom in each.body if atom.name and each.head == rule.head
+            ]
+    return changed
+
+
+def is_edge_rule(rule: Rule) -> bool:
+    return len(rule.body) == 1 and isinstance(rule.body[0].expr, Step)
+
+
+def draw_use(draw: st.DrawFn, expr: Expr, paths: Sequence[str]) -> Expr:
+    """The expression with the name of a path in place of its first step, or as it is."""
+    match expr:
+        case Step(predicate=None, vertex=False) if once_in(draw, 3):
+            return Step(pick(draw, paths))
+        case Back(part):
+            return Back(draw_use(draw, part, paths))
+        case Rep(part, low, high):
+            return Rep(draw_use(draw, part, paths), low, high)
+        case Seq((first, *rest)):
+            return Seq((draw_use(draw, first, paths), *rest))
+        case Alt((first, *rest)):
+            return Alt((draw_use(draw, first, paths), *rest))
+    return expr
+
+
 def draw_streams(draw: st.DrawFn) -> tuple[Stream, ...]:
-    """One stream, or two or three with windows of their own; slides that fit, that do not, and that are too
-    large."""
+    """One stream, or two or three with windows of their own, perhaps on the first; slides that fit, that do not, and
+    that are too large."""
     asked = []
     for name in ("social", "s2", "s3")[: pick(draw, (1, 1, 1, 1, 2, 2, 3))]:
         window = pick(draw, (10, 24, 7, 40, 3, 1, 17))
@@ -317,7 +357,8 @@ def draw_streams(draw: st.DrawFn) -> tuple[Stream, ...]:
                 slide = 1 + draw(_below(window))
             case _:
                 slide = 1 + draw(_below(window + 3))
-        asked.append(Stream(name, window, slide))
+        source = "social" if asked and once_in(draw, 3) else ""
+        asked.append(Stream(name, window, slide, source=source))
     return tuple(asked)
 
 
@@ -355,6 +396,8 @@ def draw_query(
         else:
             final.append(draw_rule(draw, result, arity, labels, vertices))
     rules = draw_names(draw, rules + dress(draw, final), often=path_values)
+    if once_in(draw, 3):
+        rules = draw_uses(draw, rules)
     if path_values:
         rules = draw_path_values(draw, rules)
     if result == "Answer" and once_in(draw, 3):
@@ -587,7 +630,8 @@ def draw_dresser(
     draw: st.DrawFn, streams: tuple[Stream, ...], labels: Sequence[Step], vertices: Sequence[Vertex]
 ) -> Dresser:
     """Streams with properties, perhaps a table beside them, and vertex tuples in some of them."""
-    streams = tuple(replace(stream, properties=draw_properties(draw)) for stream in streams)
+    given = {stream.input: draw_properties(draw) for stream in streams}
+    streams = tuple(replace(stream, properties=given[stream.input]) for stream in streams)
     labels = list(labels)
     vertex_labels = []
     if once_in(draw, 3):
@@ -616,9 +660,10 @@ def draw_declarations(draw: st.DrawFn, query: Query) -> Query:
 
 def is_decided(query: Query, stream: str, name: str, kind: str) -> bool:
     """Whether a property would have this type undeclared, as all it is compared with are literals."""
+    windows = query.windows(stream)
     for atom in query.atoms():
         for step in steps(atom.expr):
-            if step.stream == stream:
+            if step.stream in windows:
                 bound = any(isinstance(value, Var) for named, value in atom.values if named == name)
                 if bound or not all(is_literal_beside(name, part) for part in compared(step.predicate)):
                     return False
@@ -718,19 +763,26 @@ def edges(draw: st.DrawFn, vertices: Sequence[Vertex], labels: Sequence[str]) ->
 
 
 def draw_rows(
-    draw: st.DrawFn, edges: Sequence[tuple[Any, ...]], stream: Stream, vertex_labels: Sequence[str]
+    draw: st.DrawFn,
+    edges: Sequence[tuple[Any, ...]],
+    stream: Stream,
+    vertex_labels: Sequence[str],
+    types: Mapping[str, str],
+    reads: Mapping[tuple[str, bool], frozenset[str]],
 ) -> list[Edge]:
     """The edges as rows with values, most of them of the properties' types, some null or missing; vertex tuples where
-    there are labels for them. A deletion repeats the values of an edge before it, or some, or none."""
+    there are labels for them. A deletion repeats the values of an edge before it, or some, or none. Now and then a
+    property has values of another type on all labels of which it is not read, by `reads`."""
     # A table's rows may have no time at all; where they have, some start without.
     timeless = stream.table and once_in(draw, 2)
     worst = once_in(draw, 3)
     pools = {
         name: [*GIVEN[kind], None, MISSING, *([pick(draw, BAD[kind])] if worst else [])]
-        for name, kind in stream.properties
+        for name, kind in types.items()
     }
     if once_in(draw, 3):
         pools["unread"] = [1, "x", None]
+    strange = {name: pick(draw, BAD[kind]) for name, kind in types.items() if once_in(draw, 4)}
     rows: list[dict[str, Any]] = []
     numbers = draw(st.lists(_below(5040), min_size=len(edges), max_size=len(edges)))
     for edge, number in zip(edges, numbers, strict=True):
@@ -744,6 +796,9 @@ def draw_rows(
         for name, pool in pools.items():
             row[name] = pool[number % len(pool)]
             number //= len(pool)
+        of = (row["label"], row.get("trg") is None)
+        if op != ["-"] or of not in reads:
+            row |= {name: value for name, value in strange.items() if name not in reads.get(of, ())}
         if op == ["-"]:
             alike = [each for each in rows if each["src"] == src and each.get("trg") == row.get("trg")]
             if alike and number % 4 < 3:
@@ -796,8 +851,9 @@ def draw_case(draw: st.DrawFn, *, properties: bool = False, path_values: bool = 
     # Predicates and values that must meet select, so there is more to select from.
     least = pick(draw, (5, 10, 16, 24, 24) if properties else (0, 5, 10, 16, 24)) // len(query.streams)
     streams = {}
-    for stream in query.streams:
-        labels = sorted({step.label for step in named if step.stream == stream.name and not step.vertex})
+    for stream in (each for each in query.streams if not each.source):
+        windows = query.windows(stream.name)
+        labels = sorted({step.label for step in named if step.stream in windows and not step.vertex})
         drawn = draw_edges(
             draw,
             vertices,
@@ -807,8 +863,10 @@ def draw_case(draw: st.DrawFn, *, properties: bool = False, path_values: bool = 
             lateness=lateness if disorder else None,
         )
         if properties:
-            of_vertices = sorted({step.label for step in named if step.stream == stream.name and step.vertex})
-            streams[stream.name] = draw_rows(draw, drawn, stream, of_vertices)
+            of_vertices = sorted({step.label for step in named if step.stream in windows and step.vertex})
+            types = dict(sorted(query.types(stream.name).items()))
+            reads = query.reads(stream.name)
+            streams[stream.name] = draw_rows(draw, drawn, stream, of_vertices, types, reads)
         else:
             streams[stream.name] = drawn
     return Case(

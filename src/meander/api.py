@@ -16,14 +16,20 @@ from meander.algebra.printing import notation
 from meander.dataflow.answers import Answers, AnswerSchema
 from meander.dataflow.edges import Reject
 from meander.dataflow.ingest import Jump
-from meander.dataflow.layout import StreamLayout, check_mappings, stream_layouts
+from meander.dataflow.layout import (
+    StreamLayout,
+    check_mappings,
+    expiry_warning,
+    ignores_expiry,
+    stream_layouts,
+)
 from meander.dataflow.runner import run_local
 from meander.dataflow.sinks.writer import open_answers, open_rejects
 from meander.dataflow.sources.columns import InputTypes, property_types
 from meander.dataflow.sources.objects import source_of
 from meander.dataflow.sources.source import ReadOptions, Source
 from meander.dataflow.tabular import Chunk
-from meander.dataflow.tally import Tally, jump_message
+from meander.dataflow.tally import Tally, jump_message, rejects_summary
 from meander.engine import compile_query, open_dataflow, physical_plan
 from meander.errors import ArgumentError, MeanderError
 from meander.options import DEFAULTS, LOCAL_BATCH_ROWS, OptionValues, RunOptions
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
 
 Edges = Any
 """Tuples or mappings, a table of pyarrow, pandas or polars, or the path of a file or folder."""
+
+REJECTS_HINT = 'rejects=[] or rejects="FILE.jsonl" keeps all of them, each with its reason and its text'
 
 
 def run(
@@ -50,9 +58,10 @@ def run(
     """Answer a Datalog or G-CORE query over edges, in this process, without Spark.
 
     `edges` is an iterable of (src, label, trg, ts[, op]) tuples, or of mappings with these keys and properties; a
-    table of pyarrow, pandas or polars with these columns; or the path of a file or folder; for a query of several
-    streams, a mapping from stream names to such. `columns` has by stream the columns of fields and properties under
-    other names, `{"bank": {"src": "account_from"}}`, and `labels` the label of all rows, `{"bank": "transfer"}`.
+    table of pyarrow, pandas or polars with these columns; the path of a file or folder; or, for a stream of TUPLES,
+    the result of another run. For a query of several streams it is a mapping from stream names to such. `columns` has
+    by stream the columns of fields and properties under other names, `{"bank": {"src": "account_from"}}`, and
+    `labels` the label of all rows, `{"bank": "transfer"}`.
 
     The result is iterated over for dicts with the fields of an answer record, in order of time; it also gives Arrow
     record batches and tables, and DataFrames of pandas and polars. With `answers` (what the command's `--out` names,
@@ -60,8 +69,9 @@ def run(
     written there.
 
     `rejects` receives the edges that could not be used: a list of dicts, or the path of a .jsonl file. A time that is
-    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far; so is a
-    property that no edge has had.
+    suspiciously far ahead of those before it is a `UserWarning`, unless `max_jump` decides what is too far. At the
+    end of the run so is a label or a property that no edge has had and, without `rejects`, the number of rejected
+    rows with the first of each reason.
 
     Options have the names of the command's: `paths`, `mode`, `lateness`, `max_jump`, `time_unit`, `plan`,
     `path_operator`, `batch_rows`, `memory`, `demand`, `threads`. The query is checked at once, not with the first
@@ -77,7 +87,7 @@ def run(
         source = edges.get(stream) if isinstance(edges, Mapping) else edges
         mapped = (columns or {}).get(stream)
         try:
-            opened[stream] = source_of(source, stream)
+            opened[stream] = _open(source, stream)
             return property_types(
                 opened[stream].column_types(), mapped if isinstance(mapped, Mapping) else None
             )
@@ -91,9 +101,11 @@ def run(
     check_mappings(columns, labels, compiled.streams)
     layouts = stream_layouts(plan.schemas, given, time_unit=chosen.time_unit, columns=columns, labels=labels)
     # A source that has been asked for its types may be one that can be opened only once.
-    read_from = {name: opened.get(name) or source_of(source, name) for name, source in given.items()}
+    read_from = {name: opened.get(name) or _open(source, name) for name, source in given.items()}
     for name, source in read_from.items():
         source.check(layouts[name])
+        if ignores_expiry(layouts[name], source.column_names(layouts[name])):
+            warnings.warn("\nhint: ".join(expiry_warning(name)), stacklevel=2)
     live = any(source.is_live() for source in read_from.values())
     batch_rows = chosen.batch_rows or LOCAL_BATCH_ROWS
     sources = {
@@ -114,6 +126,10 @@ def run(
     return result
 
 
+def _open(edges: Edges, stream: str) -> Source:
+    return edges.source() if isinstance(edges, RunResult) else source_of(edges, stream)
+
+
 def plans(query: str, *, time_unit: str = DEFAULTS.time_unit) -> list[str]:
     """The equivalent plans of a query's first result, in the paper's notation; their numbers are `plan`'s."""
     first, *_ = compile_query(query, RunOptions.of(time_unit=time_unit)).plans.values()
@@ -132,10 +148,14 @@ def _answers(
     sink = open_rejects(fspath(rejects)) if isinstance(rejects, str | PathLike) else None
 
     def reject(rows: list[Reject]) -> None:
+        tally.add_rejects(rows)
         if sink is not None:
             sink.write(rows)
         elif isinstance(rejects, list):
             rejects.extend(row.record for row in rows)
+
+    def note(dataflow: Dataflow, edges: int, rejected: int) -> None:
+        tally.edges += edges
 
     def warn(jump: Jump) -> None:
         warnings.warn(jump_message(jump, options.time_unit), stacklevel=2)
@@ -150,11 +170,15 @@ def _answers(
             max_jump=options.max_jump,
             live=live,
             reject=reject,
+            note=note,
             warn=warn,
         ):
             yield result.head, answers
-        for unseen in tally.properties_unseen:
-            warnings.warn(unseen, stacklevel=2)
+        for message in [
+            *tally.unseen(dataflow.labels_unseen()),
+            *(rejects_summary(tally, REJECTS_HINT) if rejects is None else ()),
+        ]:
+            warnings.warn(message, stacklevel=2)
     finally:
         if sink is not None:
             sink.close()

@@ -9,7 +9,7 @@ On several cells `staged_plan` takes the place of `physical_plan`: stages with e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -25,13 +25,13 @@ from meander.options import DEFAULTS, RunOptions, check_proofs
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import PhysicalPlan, QueryPlan, build
 from meander.physical.stages import StagedPlan, build_stages
-from meander.physical.streams import PLAIN, StreamSchema
+from meander.physical.streams import PLAIN, ClassUse, LabelClass, StreamSchema
 from meander.rewrite import choose, enumerate_plans, pass_demand
 from meander.syntax import parse
 from meander.syntax.printing import name_text
-from meander.syntax.query import RegularQuery, labels_of
+from meander.syntax.query import RegularQuery, Stream, labels_of
 from meander.syntax.types import KnownTypes
-from meander.syntax.values import ValueType
+from meander.syntax.values import ValueType, refs
 
 if TYPE_CHECKING:
     from meander.dataflow.dataflow import Dataflow
@@ -51,8 +51,8 @@ class CompiledQuery:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The declared streams."""
-        return tuple(stream.name for stream in self.regular.streams)
+        """The declared streams, by the names under which their edges are given."""
+        return tuple(dict.fromkeys(stream.input for stream in self.regular.streams))
 
     @cached_property
     def streams_read(self) -> tuple[str, ...]:
@@ -204,21 +204,42 @@ def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS
 
 
 def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema]:
-    """By declared stream, whether it is a table and has vertex tuples, though perhaps no result depends on it.
+    """By declared stream, whether it is a table or has tuples, and vertex tuples, though perhaps no result depends on
+    it.
 
-    It has no properties: those that no result depends on are not read.
+    It has no properties: those that no result depends on are not read. Of which rows properties are read follows from
+    the text of the queries, so that every plan rejects the same rows.
     """
     schemas: dict[str, StreamSchema] = {}
     for query in queries:
         atoms = (atom for rule in query.regular.rules for atom in rule.body)
         with_vertices = {label.stream for atom in atoms for label in labels_of(atom.expr) if label.vertex}
         for stream in query.regular.streams:
-            known = schemas.get(stream.name, PLAIN)
-            schemas[stream.name] = StreamSchema(
+            known = schemas.get(stream.input, PLAIN)
+            schemas[stream.input] = StreamSchema(
                 vertices=known.vertices or stream.name in with_vertices,
                 table=known.table or stream.is_table,
+                tuples=known.tuples or stream.is_tuples,
+                uses=tuple(dict.fromkeys((*known.uses, *_property_uses(query, stream)))),
             )
     return schemas
+
+
+def _property_uses(query: CompiledQuery, stream: Stream) -> Iterator[ClassUse]:
+    """What a query reads of each class of rows that it mentions; nothing where it reads no property of the stream."""
+    named = tuple(value.name for value in stream.properties)
+    if not named or stream.name not in query.streams_read:
+        return
+    read: dict[LabelClass, set[str]] = {}
+    for rule in query.regular.rules:
+        for atom in rule.body:
+            for label in labels_of(atom.expr):
+                if label.stream == stream.name:
+                    names = read.setdefault(LabelClass(label.name or None, label.vertex), set())
+                    names.update(str(ref.name) for ref in refs(label.predicate))
+                    names.update(name for name, _ in atom.values)
+    for of, names in read.items():
+        yield ClassUse(of, tuple(sorted(names.intersection(named))), named)
 
 
 def check_types(schemas: Mapping[str, StreamSchema]) -> None:

@@ -25,6 +25,7 @@ from meander.dataflow.answers import (
     as_table,
     take_answers,
 )
+from meander.dataflow.sources.answers import AnswerSource
 from meander.errors import ArgumentError
 
 SHOWN_ROWS = 20
@@ -122,6 +123,10 @@ class RunResult(Iterator[dict[str, Any]]):
         except ModuleNotFoundError:
             raise ArgumentError("polars is not installed", hint="pip install polars") from None
         return pl.from_arrow(self.to_arrow(vertices=vertices))
+
+    def source(self) -> AnswerSource:
+        """The answers that have not been read, as the edges of another run."""
+        return AnswerSource(self._rest(), self.schemas, live=self._live)
 
     def read_all(self) -> None:
         """Read all answers, and keep none of them."""

@@ -5,7 +5,8 @@ The graphs are small, dense and full of repeats; the window is three slides and 
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from meander.bench import own, own_run
 from meander.bench.data import Graph, as_graph
 from meander.bench.measurement import BenchError, Measurement, check_equal
+from meander.bench.measures import meander
 from meander.bench.peers import pathway
 from meander.bench.workloads import DATA_SETS, QUERIES, STREAM, Workload
-from meander.options import RunOptions
 from oracle import answers
 from querytext import read_query
 
@@ -76,22 +76,24 @@ def test_duckdb_has_the_answers_of_the_oracle_at_every_slide(workload: Workload)
     assert measured.counts == expected(workload).counts
 
 
+def request(
+    workload: Workload, file: Path, counted: Sequence[int], *options: dict[str, Any], limit: float = 60.0
+) -> meander.Request:
+    graph = small_graph(workload.labels)
+    graph.write(file)
+    variants = [meander.Variant(workload.text(WINDOW, SLIDE), SLIDE, some, str(some)) for some in options]
+    return meander.Request(str(file), variants, counted, limit=limit, enough=0.0)
+
+
 @every_workload
 def test_meander_has_the_answers_of_the_oracle_at_every_slide(workload: Workload, tmp_path: Path) -> None:
-    graph = small_graph(workload.labels)
-    graph.write(tmp_path / "edges.tsv")
     slides = list(expected(workload).counts)
-    request = own.Request(
-        str(tmp_path / "edges.tsv"),
-        workload.text(WINDOW, SLIDE),
-        SLIDE,
-        [asdict(RunOptions(path_operator="s-path", batch_rows=50))],
-        slides,
-        limit=60.0,
+    (measured,) = meander.perform(
+        request(workload, tmp_path / "edges.tsv", slides, {"path_operator": "s-path", "batch_rows": 50})
     )
-    (measured,) = own_run.perform(request)
-    assert measured["edges"] == graph.edges
-    assert dict(measured["counts"]) == expected(workload).counts
+    assert isinstance(measured, Measurement)
+    assert measured.edges == small_graph(workload.labels).edges
+    assert measured.counts == expected(workload).counts
 
 
 @needs_pathway
@@ -124,20 +126,38 @@ def test_the_graphs_have_answers_that_come_and_go() -> None:
         assert any(later < earlier for earlier, later in pairwise(counts)), workload
 
 
-def test_a_run_in_a_process_of_its_own_says_where_its_time_went() -> None:
+def test_variants_are_measured_in_one_process_and_say_where_their_time_went(tmp_path: Path) -> None:
     workload = Workload(DATA_SETS["snb"], "Q1")
     graph = small_graph(workload.labels)
     last = int(graph.ts[-1] // SLIDE)
-    variants = [RunOptions(path_operator="s-path"), RunOptions(threads=2)]
-    both = own.measure(
-        graph, workload, window=WINDOW, slide=SLIDE, limit=60.0, counted=[last], variants=variants
+    both = meander.perform(
+        request(workload, tmp_path / "edges.tsv", [last], {"path_operator": "s-path"}, {"threads": 2})
     )
-    assert len(both) == len(variants)
+    assert len(both) == 2
     for measured in both:
+        assert isinstance(measured, Measurement)
         assert measured.edges == graph.edges
         assert measured.counts == {last: expected(workload).counts[last]}
-        assert set(measured.details["parts"]) == {"read", "process"}
         assert sum(measured.details["parts"].values()) == pytest.approx(measured.seconds)
+        assert (
+            measured.details["slides"]["longest"] >= (measured.p99 or 0) >= measured.details["slides"]["p50"]
+        )
+
+
+def test_a_variant_that_fails_leaves_the_others(tmp_path: Path) -> None:
+    workload = Workload(DATA_SETS["mathoverflow"], "Q4")
+    good, bad = meander.perform(request(workload, tmp_path / "edges.tsv", [], {"plan": 0}, {"plan": 99}))
+    assert isinstance(good, Measurement)
+    assert str(bad).startswith("ArgumentError: Answer has no plan 99\nhint: its plans are 0 to 5")
+
+
+def test_variants_with_other_answers_are_an_error(tmp_path: Path) -> None:
+    workload = Workload(DATA_SETS["mathoverflow"], "Q1")
+    slides = list(expected(workload).counts)
+    wrong = request(workload, tmp_path / "edges.tsv", slides, {}, {})
+    longer = meander.Variant(workload.text(2 * WINDOW, SLIDE), SLIDE, {}, "twice the window")
+    with pytest.raises(BenchError, match=r"\{\} and twice the window: at the end of slide"):
+        meander.perform(replace(wrong, variants=[wrong.variants[0], longer]))
 
 
 def test_the_time_limit_ends_a_run_with_a_slide(tmp_path: Path) -> None:
@@ -146,19 +166,10 @@ def test_the_time_limit_ends_a_run_with_a_slide(tmp_path: Path) -> None:
     first = graph.prefix(1, SLIDE).edges
     stopped = duckdb.measure(graph, workload, window=WINDOW, slide=SLIDE, limit=1e-9)
     assert stopped.edges in (0, first)
-    graph.write(tmp_path / "edges.tsv")
-    text = workload.text(WINDOW, SLIDE)
-    request = own.Request(
-        str(tmp_path / "edges.tsv"),
-        text,
-        SLIDE,
-        [asdict(RunOptions(path_operator="s-path"))],
-        [0],
-        limit=1e-9,
-    )
-    (measured,) = own_run.perform(request)
-    assert measured["edges"] == first
-    assert dict(measured["counts"]) == {0: expected(workload).counts[0]}
+    (measured,) = meander.perform(request(workload, tmp_path / "edges.tsv", [0], {}, limit=1e-9))
+    assert isinstance(measured, Measurement)
+    assert measured.edges == first
+    assert measured.counts == {0: expected(workload).counts[0]}
 
 
 def test_engines_that_disagree_are_an_error_that_says_where() -> None:

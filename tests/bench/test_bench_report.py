@@ -1,162 +1,265 @@
-"""What a reader gets: tables, a file updated in place, and a chart."""
+"""What a reader gets: charts, tables and the page, all of it from the results."""
 
 from __future__ import annotations
 
-import json
+import re
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from meander.bench import run
-from meander.bench.__main__ import main
-from meander.bench.measurement import Measurement
-from meander.bench.plots import line_chart
-from meander.bench.tables import BEGIN, END, Comparison, Report, Row, as_markdown, write_markdown
-from meander.bench.workloads import DATA_SETS, Workload
-from meander.errors import ArgumentError
+from meander.bench.report.charts import dot_chart, line_chart, ranking
+from meander.bench.report.page import render, sections_of, write_page
+from meander.bench.report.published import SNB, SO, TABLE_2, TABLE_3
+from meander.bench.report.sections import Table, listed, span
+from meander.bench.results import Results
+from meander.bench.workloads import QUERIES
 
+DAY = 86_400
 MACHINE: dict[str, str | int] = {
     "cores": 2,
     "memory_gib": 24,
     "processor": "a processor",
     "system": "Linux x86_64",
     "python": "3.11",
-    "date": "2026-01-31",
 }
 
 
-def report() -> Report:
-    parts = {"read": 0.5, "process": 0.5}
-    whole = Measurement("Meander", 10_000, 1.0, 0.5, {}, 0.002, "1", {"parts": parts})
-    part = Measurement("Meander", 1_000, 0.2, 0.1, {9: 4}, 0.001, "1")
-    peer = Measurement("DuckDB", 1_000, 2.0, 2.0, {9: 4}, 0.1, "2.0")
-    row = Row(Workload(DATA_SETS["snb"], "Q1"), 10_000, whole, {"DuckDB": Comparison(peer, part, 1)})
-    return Report(MACHINE, 2_592_000, 86_400, "auto", "wall", "meander bench", [row])
+def measured(edges: int, seconds: float, p99: float | None = 0.002, **more: Any) -> dict[str, Any]:
+    return {
+        "edges": edges,
+        "seconds": seconds,
+        "p99": p99,
+        "state_bytes": 5e6,
+        "slides": {"number": 10, "seconds": 1.0},
+    } | more
 
 
-def test_the_table_compares_equal_edges_and_says_how_far_a_peer_came() -> None:
-    _, (header, cells) = report().sections()[0]
-    assert dict(zip(header[:5], cells[:5], strict=True)) == {
+def record(
+    experiment: str, kind: str, query: str, settings: dict[str, Any], result: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "experiment": experiment,
+        "kind": kind,
+        "data": "snb",
+        "about": "a social network",
+        "dense": False,
+        "query": query,
+        "name": "",
+        "settings": settings,
+        "version": "1.0+abc",
+        "date": "2026-01-31",
+        "took": 1.0,
+        "result": result,
+    }
+
+
+def results(*records: dict[str, Any]) -> Results:
+    return Results(MACHINE, {str(number): record for number, record in enumerate(records)})
+
+
+def variants(*names: str, **more: Any) -> dict[str, Any]:
+    return {
+        "variants": [
+            {"name": name, "marks": [], **{key: value[name] for key, value in more.items()}} for name in names
+        ]
+    }
+
+
+def tables(stored: Results, experiment: str) -> list[Table]:
+    sections = sections_of(stored, [experiment]).values()
+    return [part for section in sections for part in section.parts if isinstance(part, Table)]
+
+
+def main_table(peer_seconds: float) -> Results:
+    own = record(
+        "engines",
+        "meander",
+        "Q1",
+        variants("Meander"),
+        {"edges": 10_000, "variants": {"Meander": measured(10_000, 1.0)}},
+    )
+    compared = {
+        "edges": 10_000,
+        "peer": measured(1_000, peer_seconds, 0.1),
+        "meander": measured(1_000, 0.2),
+        "slides_checked": 9,
+    }
+    return results(own, record("engines", "peer", "Q1", {"engine": "DuckDB"}, compared))
+
+
+def test_the_main_table_has_every_engine_beside_the_published_figures_and_compares_equal_edges() -> None:
+    whole, same_edges = tables(main_table(2.0), "engines")
+    assert dict(zip(*whole.rows, strict=False)) | {"p99": None} == {
         "query": "Q1",
         "edges": "10,000",
         "Meander edges/s": "10,000",
-        "of that, reading": "50%",
-        "p99 of a slide": "2.0 ms",
+        "p99": None,
+        "DuckDB edges/s": "500",
+        "paper: SGA edges/s": "97,187",
+        "paper: DD edges/s": "121,133",
     }
-    assert header[5:] == ["DuckDB edges/s", "Meander, same edges", "times"]
-    assert cells[5:] == ["500 (1,000)", "5,000", "10.0"]
+    assert [cell for name, cell in zip(*whole.rows, strict=True) if name == "p99"] == [
+        "2.0 ms",
+        "100.0 ms",
+        "1.5 s",
+        "0.8 s",
+    ]
+    assert same_edges.rows[1] == ["Q1", "1,000", "500", "5,000", "10.0"]
 
 
-def test_processor_time_gives_other_figures() -> None:
-    measured = report()
-    measured.clock = "cpu"
-    _, (_, cells) = measured.sections()[0]
-    assert cells[5:] == ["500 (1,000)", "10,000", "20.0"]
+def test_the_page_says_where_a_peer_is_faster() -> None:
+    slower, _ = render(main_table(2.0), "")
+    faster, _ = render(main_table(0.1), "")
+    sentence = "Q1 on snb: DuckDB is faster on the same edges, by a factor of 2.0."
+    assert sentence not in slower
+    assert sentence in faster
+    assert "10.0 times the rate of DuckDB" in slower
 
 
-def test_a_failure_is_reported_and_leaves_no_figures() -> None:
-    measured = report()
-    measured.rows = [Row(Workload(DATA_SETS["snb"], "Q1"), 10_000, fault="the engines disagree")]
-    assert "| Q1 | 10,000 | – | – | – |" in as_markdown(measured)
-    assert "snb Q1: the engines disagree" in as_markdown(measured)
+def test_plans_have_the_names_of_the_paper_and_the_choice_is_compared_with_the_best() -> None:
+    seconds = {"0": 2.0, "1": 1.0, "4": 0.5, "5": 4.0}
+    marks = {"0": ["SGA"], "1": ["P1", "chosen"], "4": ["P3"], "5": ["P2"]}
+    result = {"edges": 1_000, "variants": {name: measured(1_000, spent) for name, spent in seconds.items()}}
+    stored = results(record("plans", "meander", "Q4", variants(*seconds, marks=marks), result))
+    (table,) = tables(stored, "plans")
+    assert table.rows[1] == [
+        "Q4",
+        "4",
+        "250",
+        "500",
+        "1,000",
+        "250",
+        "2,000",
+        "1,000 (plan 1)",
+        "2,000 (plan 4)",
+        "0.50",
+    ]
+    assert sections_of(stored)["Plan space"].limits == [
+        "Q4 on snb: plan 4 is 2.0 times as fast as the plan that is chosen (`--plan 4`)."
+    ]
 
 
-def test_the_tables_replace_the_old_ones_between_the_marks(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"# Before\n\n{BEGIN}\nold\n{END}\n\nAfter.\n", encoding="utf-8")
-    write_markdown(report(), page)
-    once = page.read_text(encoding="utf-8")
-    write_markdown(report(), page)
-    assert page.read_text(encoding="utf-8") == once
-    assert once.startswith("# Before\n")
-    assert once.endswith("After.\n")
-    assert "old" not in once
-    assert "2 cores and 24 GiB of memory" in once
+def test_windows_give_lines_of_throughput_latency_and_memory() -> None:
+    sizes = {"10d": 10 * DAY, "30d": 30 * DAY}
+    result = {
+        "edges": 1_000,
+        "variants": {"10d": measured(1_000, 0.1), "30d": measured(1_000, 0.2, 0.008, state_bytes=2e7)},
+    }
+    stored = results(record("windows", "meander", "Q1", variants(*sizes, window=sizes), result))
+    text, plots = render(stored, "plots/")
+    assert set(plots) == {"windows-throughput-snb.svg", "windows-p99-snb.svg", "memory-snb.svg"}
+    assert all(f"](plots/{name})" in text for name in plots)
+    assert "| Q1 | 10,000, 2.0 ms | 5,000, 8.0 ms |" in text
+    assert "| Q1 | 5.0 MB | 20.0 MB |" in text
+    assert "throughput is 0.50 times as high, and the p99 of a slide 4.0 times as long" in " ".join(
+        text.split()
+    )
 
 
-def test_a_page_without_marks_is_left_as_it_is(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("mine\n", encoding="utf-8")
-    with pytest.raises(ArgumentError, match="has no marks for the tables\nhint: put the lines"):
-        write_markdown(report(), page)
-    assert page.read_text(encoding="utf-8") == "mine\n"
+def test_operators_stand_beside_table_3() -> None:
+    names = ("s-path", "negative-tuple", "closure", "auto")
+    result = {
+        "edges": 1_000,
+        "variants": {name: measured(1_000, spent) for name, spent in zip(names, (1, 2, 0.1, 1), strict=True)},
+    }
+    stored = results(record("operators", "meander", "Q1", variants(*names), result))
+    (table,) = tables(stored, "operators")
+    assert table.rows[1][-4:] == ["2.0", "95,903", "1.4 s", "0.99"]
+    assert sections_of(stored)["Path operators"].limits == [
+        "On snb another `--path-operator` is better than `auto`: closure in Q1 (10.0 times as fast)."
+    ]
 
 
-def test_a_chart_has_a_line_and_a_name_for_each_series_and_stays_inside() -> None:
+def test_a_failure_is_shown_and_has_no_figures() -> None:
+    stored = main_table(2.0)
+    failed = stored.measurements["1"]
+    failed["failure"] = "the engines disagree"
+    del failed["result"]
+    text, _ = render(stored, "")
+    assert "engines snb Q1: FAILED: the engines disagree" in text
+    assert "DuckDB edges/s" not in text
+
+
+def test_the_published_tables_are_whole() -> None:
+    for graph in (SO, SNB):
+        rows = [*TABLE_2[graph].values(), TABLE_3[graph]]
+        assert len(rows) == 3
+        assert all(list(row) == list(QUERIES) for row in rows)
+    # Table 3 of the paper prints the improvement of S-PATH over Table 2: 4.4% for Q1, 67.1% for Q6.
+    for query, improvement in (("Q1", 0.044), ("Q3", -0.053), ("Q6", 0.671)):
+        assert TABLE_3[SO][query].rate / TABLE_2[SO]["SGA"][query].rate - 1 == pytest.approx(
+            improvement, abs=6e-4
+        )
+    assert TABLE_3[SNB]["Q5"].rate / TABLE_2[SNB]["SGA"]["Q5"].rate - 1 == pytest.approx(0.049, abs=6e-4)
+
+
+def test_the_page_is_written_with_its_plots_and_without_old_ones(tmp_path: Path) -> None:
+    (tmp_path / "plots").mkdir()
+    (tmp_path / "plots" / "old.svg").write_text("")
+    write_page(main_table(2.0), tmp_path / "page.md", plots=tmp_path / "plots")
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"\]\(plots/(.+?\.svg)\)", text))
+    assert shown == {path.name for path in (tmp_path / "plots").iterdir()} != set()
+    assert (
+        "Measured on 2026-01-31 on a machine with 2 cores and 24 GiB of memory (a processor, Linux x86_64)"
+        in text
+    )
+
+
+def test_an_empty_page_says_so() -> None:
+    text, plots = render(Results({}, {}), "")
+    assert "Nothing has been measured yet." in text
+    assert plots == {}
+
+
+def texts(svg: str) -> dict[str, float]:
+    """The words of a picture, and how far down they stand."""
+    elements = [element for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}text")]
+    return {str(element.text): float(element.attrib["y"]) for element in elements}
+
+
+def dots(svg: str) -> list[tuple[float, float]]:
+    circles = [element for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}circle")]
+    return [(float(circle.attrib["cx"]), float(circle.attrib["cy"])) for circle in circles]
+
+
+def test_a_line_chart_has_a_line_and_a_name_for_each_series_and_stays_inside() -> None:
     lines = {f"Q{n}": [(10.0 * k, 1_000.0 + n) for k in (1, 2, 4)] for n in range(1, 8)}
-    root = ElementTree.fromstring(line_chart("a & b", "window", "edges/s", lines))
-    texts = [element for element in root.iter() if element.tag.endswith("}text")]
-    names = {element.text: float(element.attrib["y"]) for element in texts if element.text in lines}
-    assert set(names) == set(lines)
-    heights = sorted(names.values())
+    svg = line_chart("a & b", "window", "edges per second", lines)
+    heights = sorted(y for name, y in texts(svg).items() if name in lines)
+    assert len(heights) == 7
     assert all(later - earlier > 14 for earlier, later in pairwise(heights))
     assert heights[0] > 0
-    assert heights[-1] < float(root.attrib["height"])
-    assert sum(element.tag.endswith("}circle") for element in root.iter()) == 21
+    assert heights[-1] < float(ElementTree.fromstring(svg).attrib["height"])
+    assert len(dots(svg)) == 21
+    assert {"a & b", "window", "edges per second", "1,000", "10,000"} <= set(texts(svg))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"window": "1h"}, "a window of 1h is shorter than its slide of 1d"),
-        ({"slide": "0"}, "--slide: a duration of zero"),
-        ({"window": "thirty"}, "--window: invalid duration: thirty"),
-        ({"prefix": 0}, "--prefix 0 leaves no edges"),
-        ({"path_operator": "fast"}, "--path-operator fast is unknown\nhint: it is one of auto, s-path"),
-        ({"path_operator": "s-path,closure"}, "hint: several can be compared with --windows alone"),
-        ({"clock": "sun"}, "--clock sun is unknown\nhint: it is one of wall, cpu"),
-        ({"queries": "Q8"}, "unknown query 'Q8'"),
-        ({"data": "imdb"}, "unknown data set 'imdb'"),
-    ],
-)
-def test_options_that_cannot_be_used_are_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ArgumentError) as caught:
-        run(**options)  # type: ignore[arg-type]
-    assert message in str(caught.value)
-
-
-def test_a_benchmark_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    figures, page = tmp_path / "figures.json", tmp_path / "page.md"
-    words = "--data trees --queries Q1 --prefix 300 --no-peers --path-operator s-path"
-    assert main([*words.split(), "--json", str(figures), "--write", str(page)]) == 0
-    shown = capsys.readouterr()
-    assert "Meander edges/s" in shown.out
-    assert "trees Q1: Meander" in shown.err
-    loaded = json.loads(figures.read_text(encoding="utf-8"))
-    assert [workload["query"] for workload in loaded["workloads"]] == ["Q1"]
-    assert loaded["command"] == "meander bench --data trees --queries Q1 --prefix 300 --path-operator s-path"
-    assert BEGIN in page.read_text(encoding="utf-8")
-
-
-def test_throughput_against_window_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chart = tmp_path / "chart.svg"
-    words = (
-        "--data trees --queries Q1 --prefix 300 --windows 5d,10d --path-operator s-path,negative-tuple --plot"
+def test_a_dot_chart_has_a_dot_in_each_category_and_a_legend() -> None:
+    svg = dot_chart(
+        "engines", "query", "edges per second", {"A": {"Q1": 10.0, "Q2": 100.0}, "B": {"Q2": 1_000.0}}
     )
-    assert main([*words.split(), str(chart)]) == 0
-    shown = capsys.readouterr().out
-    assert "trees Q1 negative-tuple, window 10d:" in shown
-    assert shown.count("(1.00 of the fastest)") >= 2
-    for drawn in (chart, tmp_path / "chart-p99.svg"):
-        assert drawn.read_text(encoding="utf-8").count("<circle") == 4
+    assert {"A", "B", "Q1", "Q2"} <= set(texts(svg))
+    assert len(dots(svg)) == 3 + 2
+    low, middle, high = sorted((y for x, y in dots(svg) if x < 530), reverse=True)
+    assert low - middle == pytest.approx(middle - high, abs=0.2)
 
 
-def test_a_kind_of_graph_is_generated_where_its_file_is_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEANDER_DATA", str(tmp_path))
-    figures = tmp_path / "figures.json"
-    words = "--data social --queries Q1 --prefix 300 --no-peers --path-operator s-path --json"
-    assert main([*words.split(), str(figures)]) == 0
-    messages = capsys.readouterr().err
-    assert "ldbc-snb-sf0.1.tsv.gz is not in" in messages
-    assert "trees, a generated graph, is measured instead" in messages
-    loaded = json.loads(figures.read_text(encoding="utf-8"))
-    assert [workload["data"] for workload in loaded["workloads"]] == ["trees"]
+def test_a_ranking_has_all_values_in_order_and_names_apart() -> None:
+    values = [(float(value), f"plan {value}" if value in (7, 8, 9) else "") for value in range(1, 11)]
+    svg = ranking("plans", "plans", "edges per second", values)
+    assert len(dots(svg)) == 10
+    assert all(right[1] < left[1] for left, right in pairwise(sorted(dots(svg))))
+    heights = sorted(y for name, y in texts(svg).items() if name.startswith("plan "))
+    assert len(heights) == 3
+    assert all(later - earlier > 14 for earlier, later in pairwise(heights))
 
 
-def test_bad_arguments_end_with_status_two(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--queries", "Q8"]) == 2
-    assert "error: unknown query 'Q8'" in capsys.readouterr().err
+def test_words_for_values() -> None:
+    assert span([3.14, 25.4]) == "3.1 to 25"
+    assert span([1.0, 1.001]) == "1.00"
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c"]) == "a, b and c"

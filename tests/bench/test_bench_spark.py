@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from meander.bench import spark_run
-from meander.bench.__main__ import main
-from meander.bench.spark_run import RATED, YOUNG, SparkReport
-from meander.bench.tables import SPARK_MARKS
+from meander.bench.data import load
+from meander.bench.measures import spark
+from meander.bench.workloads import DATA_SETS, Workload
 
-pytestmark = pytest.mark.spark
+DAY = 86_400
 
-
-def test_three_tables_with_their_ratios() -> None:
-    report = SparkReport(
-        {"Q1": {"edges": 1_000, "meander": 5_000.0, "noop": 8_000.0, "ratio": 0.625, YOUNG: 0.9}},
-        {"with Meander": 400.4, "beyond": 150.0},
-        {"edges in the window": 500_000, "snapshot loaded": 0.5, "state is back": 1.0, "ratio": 2.0},
-    )
-    tables = [table for _, table in report.sections()]
-    assert tables[0][1] == ["Q1", "1,000", "5,000", "8,000", "0.62", "0.90"]
-    assert tables[1][1:] == [["with Meander", "400"], ["beyond", "150"]]
-    assert tables[2][1] == ["500,000", "0.50", "1.00", "2.00"]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.skipif(
+        shutil.which("java") is None and "JAVA_HOME" not in os.environ,
+        reason="Spark needs Java, and there is none",
+    ),
+]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    shutil.which("java") is None and "JAVA_HOME" not in os.environ,
-    reason="Spark needs Java, and there is none",
-)
-def test_the_pipeline_is_measured_beside_the_same_spark(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spark_run, "ROUNDS", 1)
-    figures, page = tmp_path / "figures.json", tmp_path / "page.md"
-    words = "--only spark --data trees --prefix 2000 --batches 2"
-    assert main([*words.split(), "--json", str(figures), "--write", str(page)]) == 0
-    report = json.loads(figures.read_text(encoding="utf-8"))
-    assert list(report["rates"]) == list(RATED)
-    assert all(row["ratio"] > 0 for row in report["rates"].values())
-    batch = report["batch"]
+def measured(part: str, *queries: str) -> dict[str, Any]:
+    data = DATA_SETS["trees"]
+    workloads = [Workload(data, query) for query in queries]
+    graph = load(data).prefix(2_000, DAY)
+    return spark.measure(part, graph, workloads, window=30 * DAY, slide=DAY, rounds=1, batches=2)
+
+
+def test_rates_are_beside_those_of_the_same_spark() -> None:
+    rates = measured("rates", "Q1", "Q6")
+    assert list(rates) == ["Q1", "Q6"]
+    for row in rates.values():
+        assert row["ratio"] == pytest.approx(row["meander"] / row["noop"])
+
+
+def test_a_small_batch_has_parts() -> None:
+    batch = measured("batch", "Q7")
     assert batch["beyond"] == batch["with Meander"] - batch["the same without"]
     assert batch["of all: stateful operator"] >= batch["of that, Python"] > 0
-    restart = report["restart"]
+
+
+def test_a_restart_is_measured_from_its_snapshot() -> None:
+    restart = measured("restart", "Q5")
     assert restart["whole start"] >= restart["state is back"] >= restart["snapshot loaded"] > 0
-    assert SPARK_MARKS[0] in page.read_text(encoding="utf-8")
-    # The line may be broken where it is too long for a terminal.
-    assert "beside reading the same file to noop" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_parts_of_a_profile_add_up() -> None:
+    parts = measured("profile", "Q6")
+    total = parts.pop("total")
+    assert sum(parts.values()) == pytest.approx(total)
+    assert parts["cell: dataflow (interning, operators, naming)"] > 0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from meander.bench.data import Graph, as_graph, load, relations
+from meander.bench.data import Graph, as_graph, choose_data, load, read_graph, relations
 from meander.bench.generate import make_graph
-from meander.bench.workloads import DATA_SETS, QUERIES, Workload, choose
+from meander.bench.workloads import DATA_SETS, QUERIES, Workload, choose_queries
 from meander.errors import ArgumentError, InputError
 from meander.syntax import parse
 
@@ -63,14 +65,45 @@ def test_peers_load_a_relation_read_backwards_turned_round() -> None:
     assert loaded["hasCreator"].slide.tolist() == [1]
 
 
-@pytest.mark.parametrize("name", ["cyclic", "trees"])
-def test_a_generated_graph_is_always_the_same_and_has_edges_for_every_query(name: str) -> None:
-    assert make_graph(name).equals(make_graph(name))
-    sample = load(DATA_SETS[name])
+@pytest.mark.parametrize(
+    ("name", "edges"), [("cyclic", 12_000), ("trees", 18_000), ("cyclic", 500), ("trees", 900)]
+)
+def test_a_generated_graph_is_always_the_same_and_has_edges_for_every_query(name: str, edges: int) -> None:
+    assert make_graph(name, edges).equals(make_graph(name, edges))
+    assert 0.8 * edges < make_graph(name, edges).num_rows < 1.2 * edges
+    (data,) = choose_data(f"{name}:{edges}")
+    sample = load(data)
     assert (np.diff(sample.ts) >= 0).all()
     for query in QUERIES:
-        labels = Workload(DATA_SETS[name], query).labels
+        labels = Workload(data, query).labels
         assert all(sample.of([label]).edges for label in labels)
+
+
+def test_a_file_of_ones_own_has_the_queries_for_which_there_are_labels(tmp_path: Path) -> None:
+    file = tmp_path / "mine.tsv"
+    file.write_text("a\tfollows\tb\t5\nb\tlikes\tc\t6\nc\tlikes\tc\t7\n")
+    (data,) = choose_data(str(file), ["follows", "^likes"])
+    assert (data.name, list(data.bindings)) == ("mine", ["Q1", "Q2"])
+    assert "(follows/^likes*)(x, y)" in Workload(data, "Q2").text(30, 1)
+    assert load(data).edges == 2
+    with pytest.raises(
+        ArgumentError, match="labels for a, b and c are not known\nhint: write, for example, --labels"
+    ):
+        choose_data(str(file))
+
+
+def test_a_file_that_is_no_graph_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.tsv"
+    file.write_text("a,follows,b,5\n")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_graph(file)
+
+
+def test_a_kind_without_its_file_is_generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MEANDER_DATA", str(tmp_path))
+    notes: list[str] = []
+    assert [data.name for data in choose_data("all", note=notes.append)] == ["cyclic", "trees"]
+    assert [note.split()[0] for note in notes] == ["sx-mathoverflow.tsv.gz", "ldbc-snb-sf0.1.tsv.gz"]
 
 
 def test_a_missing_file_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
@@ -79,8 +112,14 @@ def test_a_missing_file_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch
         load(DATA_SETS["mathoverflow"])
 
 
-def test_unknown_data_sets_and_queries_are_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ArgumentError, match="unknown data set 'imdb'\nhint: data sets are mathoverflow, snb"):
-        choose(["imdb"], ["Q1"])
+@pytest.mark.parametrize("name", ["imdb", "trees:many", "trees:5", "snb:500"])
+def test_unknown_data_sets_are_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(
+        ArgumentError, match=f"unknown data set '{name}'\nhint: data sets are mathoverflow, snb"
+    ):
+        choose_data(name)
+
+
+def test_unknown_queries_are_refused_with_those_that_there_are() -> None:
     with pytest.raises(ArgumentError, match="unknown query 'Q9'\nhint: queries are Q1, Q2"):
-        choose(["snb"], ["Q9"])
+        choose_queries(["Q9"])

@@ -79,3 +79,18 @@ def test_a_file_is_read_by_its_own_columns(tmp_path: Path) -> None:
     assert "bank.csv that are ignored: note\n" in result.output
     (answer,) = [json.loads(line) for line in out.read_text().splitlines()]
     assert (answer["src"], answer["trg"], answer["ts"]) == ("a", "b", 1_767_225_600)
+
+
+@pytest.mark.parametrize("runner", ["local", "spark"])
+def test_a_field_that_does_not_exist_is_refused_with_those_that_do(tmp_path: Path, runner: str) -> None:
+    (tmp_path / "bank.csv").write_text("src,label,trg,ts,amount,note\na,sent,b,1,2,x\n")
+    options = ["--stream", str(tmp_path / "bank.csv"), "--out", "-", "--runner", runner]
+    query = "STREAM bank (amount INT, note STRING) WINDOW 1h  Answer(x, y) <- sent[amount > 1](x, y)."
+    for field in ("sorce", "note", "exp"):
+        result = CliRunner().invoke(app, ["run", query, *options, "--columns", f"bank:{field}=src"])
+        assert isinstance(result.exception, ArgumentError)
+        assert result.exception.exit_status == 2
+        assert str(result.exception).splitlines() == [
+            f"columns: the stream bank has no field {field}",
+            "hint: its fields are src, label, trg, ts, op, amount; properties are those that the query reads",
+        ]

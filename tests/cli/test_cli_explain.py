@@ -210,3 +210,17 @@ def test_explaining_loads_nothing_heavy() -> None:
         [sys.executable, "-c", code, str(EXAMPLES / "q1.dl")], capture_output=True, env=environment()
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_drawing_answers_without_paths_says_so(tmp_path: Path) -> None:
+    answers, picture = tmp_path / "answers.jsonl", tmp_path / "paths.svg"
+    record = '{"src": "a", "trg": "b", "label": "P", "ts": 1, "exp": 2, "op": "+"%s}\n'
+    answers.write_text(record % "")
+    done = meander("draw", str(answers), "--svg", str(picture))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == (
+        f"note: no answer of {answers} has a path, so {picture} shows none\n"
+        "hint: `meander run --paths` writes the paths of answers that are paths, such as those of a+(x, y)\n"
+    )
+    answers.write_text(record % ', "path": [["a", "l", "b"]]')
+    assert meander("draw", str(answers), "--svg", str(picture)).stderr == ""

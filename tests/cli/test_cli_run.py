@@ -227,6 +227,42 @@ def test_a_label_that_no_edge_has_is_pointed_out(tmp_path: Path) -> None:
     assert "note" not in local(ONE, "--stream", str(stream), "--out", "-").stderr
 
 
+def test_a_label_is_judged_before_predicates_and_a_property_by_its_values(tmp_path: Path) -> None:
+    stream = tmp_path / "s.csv"
+    query = "STREAM s WINDOW 1h\nAnswer(x, y, out: m) <- pays[amount > 5](x, z), paid(z, y, sum: m), shop(y), m > 1."
+
+    def notes(*rows: str) -> list[str]:
+        stream.write_text("\n".join(["src,label,trg,ts,amount,sum", *rows]) + "\n")
+        done = local(query, "--stream", str(stream), "--out", "-")
+        return [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+
+    unread = "had a value of {}, which the query reads"
+    assert notes("x,pay,y,1,,") == [
+        "note: no edge had the label pays or paid or shop (of a vertex), which the query reads",
+        f"note: no edge of the stream s {unread.format('amount')}",
+        f"note: no edge of the stream s {unread.format('sum')}",
+    ]
+    # None of these edges satisfies a predicate, and an edge to a shop is no shop.
+    assert notes("x,pays,y,1,2,", "y,paid,z,2,,1", "a,shop,b,3,,") == [
+        "note: no edge had the label shop (of a vertex), which the query reads",
+    ]
+    assert notes("x,pays,y,1,2,", "y,paid,z,2,,1", "z,shop,,3,,") == []
+
+
+def test_a_stream_under_two_windows_is_given_once(tmp_path: Path) -> None:
+    stream = tmp_path / "s.tsv"
+    stream.write_text("x\ta\ty\t1\nx\tb\ty\t3\nx\ta\ty\t9\n")
+    query = "STREAM s WINDOW 10 STREAM recent FROM s WINDOW 2 Answer(x, y) <- recent.a(x, y), s.b(x, y)."
+    done = local(query, "--stream", f"s={stream}", "--out", "-")
+    [record] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (record["src"], record["ts"], record["exp"]) == ("x", 9, 11)
+    assert "note" not in done.stderr
+    assert local(query, "--stream", str(stream), "--out", "-").stdout == done.stdout
+    assert "recent" in refused(
+        "run", query, "--stream", f"recent={stream}", "--out", "-", "--runner", "local"
+    )
+
+
 def test_a_rule_that_is_read_by_nothing_is_pointed_out(tmp_path: Path) -> None:
     stream = tmp_path / "s.tsv"
     stream.write_text("a\tl\tb\t1\n")

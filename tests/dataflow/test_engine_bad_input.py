@@ -34,7 +34,7 @@ def written(folder: Path, text: str | bytes, name: str = "edges.tsv") -> Path:
         ("x\ta\ty", "missing field"),
         ("x\ta\ty\t12:30", "bad time"),
         ("x\ta\ty\t-4", "negative time"),
-        ("x\ta\t\t3", "missing field"),
+        ("x\ta\t\t3", "missing field trg"),
         ("x\ta\ty\t3\t*", "bad op"),
         ("x\ta\ty\t99999999999999999999", "time out of range"),
         ("x\ta\ty\t0", "too late"),

@@ -28,8 +28,9 @@ from meander.dataflow.sources.columns import extra_columns, property_types, url_
 from meander.dataflow.sources.objects import source_of
 from meander.dataflow.sources.reader import open_source
 from meander.dataflow.sources.source import ReadOptions
-from meander.dataflow.tabular import Chunk
+from meander.dataflow.tabular import Chunk, row_text
 from meander.dataflow.tally import Tally
+from meander.engine import compile_query, physical_plan
 from meander.errors import InputError, MeanderError
 from meander.physical.streams import StreamSchema
 from meander.syntax.values import Property, ValueType
@@ -231,6 +232,162 @@ def test_bad_values_of_json_are_those_of_another_type(tmp_path: Path) -> None:
     assert [one.line for one in rejects] == list(range(1, len(lines) + 1))
 
 
+USES = "STREAM bank (due TIME) WINDOW 1h\nAnswer(x, y) <- a[due > 5](x, z), b(z, y), n(x, due: d), m(x)."
+STRANGE: list[tuple[str, str | None, str]] = [
+    (label, trg, op) for op in "+-" for label in ("a", "b", "z", "n", "m") for trg in ("v", None)
+]
+"""Rows with a value that is not of its type: label, target and operation."""
+
+
+def schema_of(text: str) -> StreamSchema:
+    return physical_plan([compile_query(text)]).schemas["bank"]
+
+
+def is_rejected(label: str, trg: str | None, op: str) -> bool:
+    """By `USES`: insertions of which the property is read, and deletions that the query mentions."""
+    mentioned = [("a", True), ("b", True), ("n", False), ("m", False)]
+    read = [("a", True), ("n", False)]
+    return (label, trg is not None) in (mentioned if op == "-" else read)
+
+
+def test_a_bad_value_rejects_a_row_only_where_a_query_reads_it(tmp_path: Path) -> None:
+    of = StreamLayout("bank", schema=schema_of(USES))
+    rows = [
+        {"src": "u", "label": label, "trg": trg, "ts": 1, "op": op, "due": due}
+        for label, trg, op in STRANGE
+        for due in ("soon", "1970-01-01T00:00:07Z", None)
+    ]
+    wanted, refused = [], []
+    for row in rows:
+        if row["due"] == "soon" and is_rejected(row["label"], row["trg"], row["op"]):
+            refused.append(row)
+        else:
+            wanted.append(row | {"due": 7 if row["due"] and row["due"] != "soon" else None})
+    lines = [",".join(row)] + [",".join(field(value) for value in row.values()) for row in rows]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "a.parquet")
+    json_text = "\n".join(map(json.dumps, rows))
+    inputs = {
+        "csv": read_text(tmp_path, "a.csv", "\n".join(lines), of),
+        "tsv": read_text(tmp_path, "a.tsv", "\n".join(lines).replace(",", "\t"), of),
+        "jsonl": read_text(tmp_path, "a.jsonl", json_text, of),
+        "jsonl with escapes": read_text(tmp_path, "b.jsonl", json_text.replace("label", "\\u006cabel"), of),
+        "parquet": read(tmp_path / "a.parquet", of),
+        "mappings": read_object(rows, of),
+        "table": read_object(table, of),
+        "pandas": read_object(pd.DataFrame(rows), of),
+        "polars": read_object(pl.DataFrame(rows), of),
+    }
+    for name, (found, rejects) in inputs.items():
+        assert found == wanted, name
+        assert [reject.reason for reject in rejects] == ["bad value of due"] * len(refused), name
+    assert [json.loads(reject.text) for reject in inputs["jsonl"][1]] == refused
+
+
+def test_a_property_of_edges_of_any_label_is_read_of_all_edges(tmp_path: Path) -> None:
+    text = "CONSTRUCT (x)-[:r]->(y) MATCH (x)-[e]->(y), (x)-[f:a]->(y), (x:n) ON bank WINDOW (1h) WHERE "
+    of = StreamLayout("bank", schema=schema_of(text + "e.count > 1"))
+    only_a = StreamLayout("bank", schema=schema_of(text + "f.count > 1"))
+    rows = [{"src": "u", "label": one, "trg": "v", "ts": 1, "count": "many"} for one in ("a", "z")]
+    rows.append({"src": "u", "label": "z", "ts": 1, "count": "many"})
+    assert [len(found) for found in read_object(rows, of)] == [1, 2]
+    assert [len(found) for found in read_object(rows, only_a)] == [2, 1]
+    deletions = [row | {"op": "-"} for row in rows]
+    assert [len(found) for found in read_object(deletions, only_a)] == [1, 2]
+
+
+def test_two_queries_read_a_property_of_the_labels_of_each() -> None:
+    texts = [
+        "STREAM bank WINDOW 1h\nAnswer(x, y) <- a[count > 1](x, y).",
+        "STREAM bank WINDOW 2h\nAnswer(x, y) <- b[count > 1]/c(x, y).",
+        "STREAM bank WINDOW 2h\nAnswer(x, y) <- d(x, y).",
+    ]
+    queries = [compile_query(text, name=f"q{number}") for number, text in enumerate(texts)]
+    of = StreamLayout("bank", schema=physical_plan(queries).schemas["bank"])
+    rows = [
+        {"src": "u", "label": one, "trg": "v", "ts": 1, "op": op, "count": "many"}
+        for op in "+-"
+        for one in "abcdz"
+    ]
+    found, rejects = read_object(rows, of, batch_rows=100)
+    assert [row["label"] + row["op"] for row in found] == ["c+", "d+", "z+", "d-", "z-"]
+    assert {reject.reason for reject in rejects} == {"bad value of count"}
+
+
+def test_half_a_surrogate_pair_is_a_bad_value_of_the_property_alone(tmp_path: Path) -> None:
+    of = StreamLayout("bank", schema=schema_of('STREAM bank WINDOW 1h\nA(x, y) <- a[note = "x"](x, y).'))
+    lines = [
+        json.dumps({"src": "u", "label": one, "trg": "v", "ts": 1, "note": "\ud800"}) for one in ("a", "z")
+    ]
+    found, rejects = read_text(tmp_path, "a.jsonl", "\n".join(lines), of)
+    assert [row["label"] for row in found] == ["z"]
+    assert [reject.reason for reject in rejects] == ["bad value of note"]
+
+
+@pytest.mark.filterwarnings("ignore:no edge of the stream")
+def test_a_late_row_is_rejected_with_all_that_it_has() -> None:
+    text = "STREAM bank WINDOW 1h\nAnswer(x, y) <- a[count > 1](x, y)."
+    late = {"src": "u", "label": "a", "trg": "w", "ts": 3, "count": 2, "note": "é"}
+    rows = [late | {"trg": "v", "ts": 9}, late, late | {"ts": -1}, late | {"ts": 10}]
+    tuples = [("u", "a", "v", 9), ("u", "a", "w", 3), ("u", "a", "w", -1)]
+    for edges in (rows, tuples, pa.Table.from_pylist(rows), pd.DataFrame(rows), pl.DataFrame(rows)):
+        rejects: list[dict[str, str]] = []
+        list(meander.run(text, edges, rejects=rejects, batch_rows=2))
+        given = tuples if edges is tuples else rows
+        texts = {reject["reason"]: reject["text"] for reject in rejects}
+        assert len(texts) == len(rejects)
+        if isinstance(edges, list):
+            assert texts == {"too late": repr(given[1]), "negative time": repr(given[2])}
+        else:
+            found = {reason: json.loads(text) for reason, text in texts.items()}
+            assert found == {"too late": given[1], "negative time": given[2]}
+
+
+def test_a_late_edge_of_which_only_the_columns_are_known_is_rejected_with_its_properties() -> None:
+    of = layout(Property("count", ValueType.INT), Property("note", ValueType.STRING), vertices=True)
+    rows = [
+        {"src": "u", "label": "a", "trg": "v", "ts": 9},
+        {"src": "u", "label": "a", "trg": 7, "ts": 3, "op": "-", "count": 2, "note": None},
+        {"src": "u", "label": "n", "trg": None, "ts": 3, "count": None, "note": "é"},
+    ]
+    ((edges, _),) = source_of(rows, "bank").chunks(ReadOptions(of))
+    rejects = Ingest(["bank"]).push("bank", edges.without_origin())
+    assert [json.loads(reject.text) for reject in rejects] == rows[1:]
+
+
+def test_a_row_is_shown_whatever_its_columns_are() -> None:
+    batch = pa.record_batch(
+        {
+            "bytes": pa.array([b"\xff"]),
+            "text": pa.array([b"a\xff"]).view(pa.string()),
+            "far": pa.array([2**60], pa.timestamp("s")),
+            "list": pa.array([[1, None]]),
+            "day": pa.array([datetime.date(2026, 1, 1)]),
+            "code": pa.array(["x"]).dictionary_encode(),
+        }
+    )
+    assert json.loads(row_text(batch, 0)) == {
+        "bytes": "b'\\xff'",
+        "text": "a\\xff",
+        "far": 2**60,
+        "list": [1, None],
+        "day": "2026-01-01",
+        "code": "x",
+    }
+
+
+def test_rejects_are_those_of_rows_that_the_query_reads(tmp_path: Path) -> None:
+    text = "STREAM s WINDOW 1h\nAnswer(x, y) <- a[port > 5](x, z), b(z, y)."
+    (tmp_path / "s.csv").write_text(
+        "src,label,trg,ts,port\na,a,b,1,7\nb,b,c,2,ssh\nb,z,c,2,ssh\na,a,c,2,ssh\n"
+    )
+    for plan in range(len(meander.plans(text))):
+        rejects: list[dict[str, str]] = []
+        answers = list(meander.run(text, {"s": str(tmp_path / "s.csv")}, rejects=rejects, plan=plan))
+        assert [(one["src"], one["trg"]) for one in answers] == [("a", "c")]
+        assert rejects == [{"stream": "s", "reason": "bad value of port", "text": "a,a,c,2,ssh"}]
+
+
 def test_nan_is_null_and_an_infinity_is_a_value(tmp_path: Path) -> None:
     of = layout(Property("amount", ValueType.FLOAT))
     wanted = [None, math.inf, None]
@@ -337,8 +494,10 @@ def test_vertices_are_rows_without_target_where_the_stream_has_them(tmp_path: Pa
     for edges in (table, [(1, "l", None, 1), {"src": 1, "label": "l", "trg": "b", "ts": 1}]):
         found, rejects = read_object(edges, layout(vertices=True))
         assert ([(one["src"], one["trg"]) for one in found], rejects) == ([(1, None), (1, "b")], [])
-        assert [one.reason for one in read_object(edges, StreamLayout("bank"))[1]] == ["missing field"]
-    assert "missing field" in read_text(tmp_path, "a.tsv", "a\tl\t\t1\n", StreamLayout("bank"))[1][0].reason
+        assert [one.reason for one in read_object(edges, StreamLayout("bank"))[1]] == ["missing field trg"]
+    assert (
+        "missing field trg" in read_text(tmp_path, "a.tsv", "a\tl\t\t1\n", StreamLayout("bank"))[1][0].reason
+    )
 
 
 def test_rows_of_a_table_need_no_time(tmp_path: Path) -> None:
@@ -432,6 +591,58 @@ def test_a_missing_column_is_named_with_those_that_exist_and_what_to_write(tmp_p
         "the column amount of the table has type string, and the query reads it as FLOAT",
         "hint: declare the property as STRING, or convert the column",
     ]
+
+
+@pytest.mark.parametrize(("separator", "shown"), [(";", ";"), ("\t", "a tab"), ("|", "|")])
+def test_a_csv_file_with_another_separator_is_refused(tmp_path: Path, separator: str, shown: str) -> None:
+    names = ["from", "label", "trg", "ts"]
+    text = separator.join(names) + "\n" + separator.join("alb1") + "\n"
+    for columns, missing in (({}, "src"), ({"src": "from"}, "from")):
+        of = StreamLayout("bank", columns=columns)
+        message = refused(lambda of=of: read_text(tmp_path, "a.csv", text, of))
+        assert (
+            f"a.csv has no column {missing}: its separator seems to be {shown}\nhint: a .csv file" in message
+        )
+    only = StreamLayout(
+        "bank", schema=StreamSchema(vertices=True, table=True), columns={"src": "a;b"}, label="n"
+    )
+    assert len(read_text(tmp_path, "a.csv", "a;b\nu\n", only)[0]) == 1
+
+
+def test_a_required_value_that_is_missing_is_named_by_its_column(tmp_path: Path) -> None:
+    of = StreamLayout("bank", columns={"trg": "account_to"})
+    rows: list[Row] = [
+        {"src": "a", "label": "l", "account_to": "b", "ts": 1, "op": "+"},
+        {"src": None, "label": "l", "account_to": None, "ts": 1, "op": "+"},
+        {"src": "a", "label": None, "account_to": "b", "ts": 1, "op": "+"},
+        {"src": "a", "label": "l", "account_to": None, "ts": 1, "op": "+"},
+        {"src": "a", "label": "l", "account_to": "b", "ts": None, "op": "+"},
+    ]
+    wanted = [f"missing field {name}" for name in ("src", "label", "account_to", "ts")]
+    lines = [",".join(rows[0])] + [",".join(map(field, row.values())) for row in rows]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "a.parquet")
+    inputs = [
+        read_text(tmp_path, "a.csv", "\n".join(lines), of),
+        read_text(tmp_path, "a.tsv", "\n".join(lines).replace(",", "\t"), of),
+        read_text(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)), of),
+        read_text(
+            tmp_path,
+            "b.jsonl",
+            "\n".join(
+                json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows
+            ),
+            of,
+        ),
+        read(tmp_path / "a.parquet", of),
+        read_object(rows, of, 100),
+        read_object(table, of),
+    ]
+    for found, rejects in inputs:
+        assert len(found) == 1
+        assert [reject.reason for reject in rejects] == wanted
+    _, (short,) = read_text(tmp_path, "c.csv", f"{lines[0]}\na,l,b\n", of)
+    assert short.reason == "missing field"
 
 
 def test_one_file_of_a_folder_may_lack_a_property(tmp_path: Path) -> None:
@@ -546,6 +757,8 @@ def test_run_takes_rows_and_frames_with_columns_and_labels(tmp_path: Path) -> No
     ):
         answers = meander.run(QUERY, edges, **options)
         assert [(one["src"], one["trg"], one["ts"]) for one in answers] == wanted
+    message = refused(lambda: meander.run(QUERY, rows, columns={"bank": {"sorce": "from"}}))
+    assert message.startswith("columns: the stream bank has no field sorce\nhint: its fields are src, label,")
     message = refused(lambda: meander.run(QUERY, rows, labels={"bnk": "sent"}))
     assert (
         message == "labels has a stream bnk, and the query has none of that name\nhint: its streams are bank"

@@ -135,10 +135,10 @@ def test_vertices_of_text_files_are_strings_even_if_they_look_like_numbers(tmp_p
 
 BAD_TSV = [
     ("a\tl\tb", Reason.MISSING),
-    ("\tl\tb\t1", Reason.MISSING),
-    ("a\t\tb\t1", Reason.MISSING),
-    ("a\tl\t\t1", Reason.MISSING),
-    ("a\tl\tb\t", Reason.MISSING),
+    ("\tl\tb\t1", Reason.missing("src")),
+    ("a\t\tb\t1", Reason.missing("label")),
+    ("a\tl\t\t1", Reason.missing("trg")),
+    ("a\tl\tb\t", Reason.missing("ts")),
     ("a\tl\tb\t12:30", Reason.BAD_TIME),
     ("a\tl\tb\t1.5", Reason.BAD_TIME),
     ("a\tl\tb\t-1", Reason.NEGATIVE),
@@ -193,9 +193,9 @@ def test_csv_rejects_show_the_line_as_it_was(tmp_path: Path) -> None:
 
 
 BAD_JSON = [
-    ('{"src":"a","label":"l","trg":"b"}', Reason.MISSING),
-    ('{"src":null,"label":"l","trg":"b","ts":1}', Reason.MISSING),
-    ('{"src":"","label":"l","trg":"b","ts":1}', Reason.MISSING),
+    ('{"src":"a","label":"l","trg":"b"}', Reason.missing("ts")),
+    ('{"src":null,"label":"l","trg":"b","ts":1}', Reason.missing("src")),
+    ('{"src":"","label":"l","trg":"b","ts":1}', Reason.missing("src")),
     ('{"src":1.5,"label":"l","trg":"b","ts":1}', Reason.BAD_VERTEX),
     ('{"src":true,"label":"l","trg":"b","ts":1}', Reason.BAD_VERTEX),
     ('{"src":{"x":1},"label":"l","trg":"b","ts":1}', Reason.BAD_VERTEX),
@@ -207,7 +207,7 @@ BAD_JSON = [
     ('{"src":"a","label":"l","trg":"b","ts":-1}', Reason.NEGATIVE),
     ('{"src":"a","label":"l","trg":"b","ts":9223372036854775807}', Reason.OUT_OF_RANGE),
     ('{"src":"a","label":"l","trg":"b","ts":1,"op":"x"}', Reason.BAD_OP),
-    ('{"src":"a","label":"l","trg":"b","ts":1,"op":null}', Reason.MISSING),
+    ('{"src":"a","label":"l","trg":"b","ts":1,"op":null}', Reason.missing("op")),
     ('{"src":"a","label":"l","trg":"b","ts":1', Reason.UNPARSABLE),
     ('{"src":"a","label":"l","trg":"b","ts":1}{}', Reason.UNPARSABLE),
     ("[1,2]", Reason.UNPARSABLE),
@@ -246,8 +246,8 @@ def test_bad_tuples_are_rejects_as_json_lines_are() -> None:
     assert tuples(edges) == [("a", "l", 5, 1, "+")]
     assert [reject.text for reject in rejects] == [repr(row) for row in rows]
     assert [reject.reason for reject in rejects] == [
-        Reason.MISSING,
-        Reason.MISSING,
+        Reason.missing("ts"),
+        Reason.missing("trg"),
         Reason.BAD_VERTEX,
         Reason.BAD_VERTEX,
         Reason.BAD_VERTEX,
@@ -278,10 +278,10 @@ def test_nulls_and_bad_values_of_a_table_are_rejects_shown_as_json() -> None:
     edges, rejects = from_arrow(batch, stream="s")
     assert tuples(edges) == [(1, "l", "a", 1, "+")]
     reasons = [
-        Reason.MISSING,
+        Reason.missing("src"),
         Reason.BAD_VERTEX,
-        Reason.MISSING,
-        Reason.MISSING,
+        Reason.missing("label"),
+        Reason.missing("trg"),
         Reason.NEGATIVE,
         Reason.BAD_OP,
     ]

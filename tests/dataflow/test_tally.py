@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import meander
 from meander.dataflow.edges import Reason, Reject
 from meander.dataflow.files import Meter
 from meander.dataflow.ingest import Jump
@@ -147,3 +148,29 @@ def test_a_meter_ends_at_the_size_of_the_files(tmp_path: Path) -> None:
     seen = [meter.bytes for _ in open_source(str(tmp_path), batch_rows=100, meter=meter)]
     assert seen == sorted(seen)
     assert meter.bytes == input_size([str(tmp_path)])
+
+
+def test_a_python_run_warns_of_rejects_that_nobody_receives() -> None:
+    query = "STREAM s WINDOW 9 Answer(x, y) <- a(x, y)."
+    rows = [("x", "a", "y", 1), ("x", "a", "y", "soon"), ("x", "a", "y", -1), ("x", "a", "y", "late")]
+    with pytest.warns(UserWarning, match="could not be used") as caught:
+        assert len(list(meander.run(query, rows))) == 1
+    [message] = [str(warning.message) for warning in caught]
+    assert message.splitlines()[0].startswith(
+        "3 rows of the input could not be used: bad time: 2 rows, the first in row 2 of stream s: "
+    )
+    assert "; negative time: 1 row, in row 3 of stream s: " in message
+    assert message.splitlines()[1].startswith("hint: rejects=[]")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_python_run_with_rejects_or_without_any_does_not_warn() -> None:
+    query = "STREAM s WINDOW 9 Answer(x, y) <- a(x, y)."
+    assert len(list(meander.run(query, [("x", "a", "y", 1), ("x", "a", "y", -1)], rejects=[]))) == 1
+    assert len(list(meander.run(query, [("x", "a", "y", 1)]))) == 1
+
+
+def test_a_python_run_warns_of_a_label_that_no_edge_had() -> None:
+    query = "STREAM s WINDOW 9 Answer(x, y) <- (a|b)+(x, y)."
+    with pytest.warns(UserWarning, match="no edge had the label b, which the query reads"):
+        list(meander.run(query, [("x", "a", "y", 1)]))

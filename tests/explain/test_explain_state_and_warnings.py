@@ -81,6 +81,18 @@ def test_a_warning_marks_its_position() -> None:
     assert warning.show(text).splitlines()[1:] == ["   2 | STREAM t WINDOW 9", "     | ^^^^^^^^^^^^^^^^^"]
 
 
+def test_a_type_that_only_the_input_decides_is_pointed_out() -> None:
+    text = "STREAM s (kind, amount FLOAT) WINDOW 9\nAnswer(x, y, k: m) <- a(x, y, kind: m, amount: n), n > 5."
+    sentence = (
+        "the type of kind is not known until the input of s is: Parquet and DataFrames bring it; for other input, "
+        "declare it: s (kind FLOAT)"
+    )
+    assert messages(text) == [sentence]
+    assert sentence in explain(text)
+    assert warnings_of(parse(text), input_known=True) == []
+    assert messages(text.replace("kind,", "kind STRING,")) == []
+
+
 def test_warnings_stand_in_the_explanation() -> None:
     assert "declared and read by no rule" in explain(
         "STREAM s WINDOW 9 STREAM t WINDOW 9 Answer(x, y) <- s.b(x, y)."

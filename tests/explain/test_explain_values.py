@@ -33,8 +33,28 @@ def test_the_state_of_values_is_named() -> None:
 
 
 def test_values_tie_atoms_and_tables_have_no_endless_window() -> None:
-    tied = "TABLE s Answer(x, y) <- s.a(x, u, m: v), s.b(w, y, m: v)."
+    tied = "TABLE s (m INT) Answer(x, y) <- s.a(x, _, m: v), s.b(_, y, m: v)."
     assert not warnings_of(parse(tied))
     assert "compares no value" in warnings_of(parse("TABLE s Answer(x, y) <- s.a(x, y), 1 < 2."))[0].message
     labels = "TABLE s Answer(x, y) <- s.account(x), s.account+(x, y)."
     assert "label of vertices" in warnings_of(parse(labels))[0].message
+
+
+def test_a_row_of_a_table_that_is_read_as_an_edge_by_mistake_is_pointed_out() -> None:
+    text = "TABLE t STREAM s WINDOW 9 Answer(x, y) <- s.a(x, y), t.host(y, z, crit: c), c > 5."
+    [warning] = warnings_of(parse(text))
+    assert warning.message == (
+        "t.host(y, z, crit: c) reads edges, and nothing else names z: a row without trg is a vertex, whose atom has "
+        "one end, t.host(y, crit: c)"
+    )
+    for meant in (
+        "t.host(y, crit: c)",
+        "t.host(y, z, crit: c), s.a(z, x)",
+        "t.host(y, z, crit: c), z != x",
+        "t.host(y, _, crit: c)",
+    ):
+        assert warnings_of(parse(text.replace("t.host(y, z, crit: c)", meant))) == []
+
+
+def test_a_bool_is_explained_as_it_is_compared() -> None:
+    assert "a[ok = true]" in explain("STREAM s WINDOW 9 Answer(x, y) <- a[ok](x, y).", "query")

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from meander.dataflow.arrivals import ArrivalLog
 from meander.dataflow.batch import Batch, empty_batch
-from meander.dataflow.encoding import LabelClass, Selection
+from meander.dataflow.encoding import Selection
 from meander.dataflow.state import Store
 from meander.kernels.arrivals import ARRIVE, REPLACE_ONLY
+from meander.physical.streams import LabelClass
 from meander.syntax.values import Property, ValueType
 from operator_context import rows_of
 

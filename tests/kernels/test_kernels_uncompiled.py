@@ -16,6 +16,7 @@ SELECTION = (
     "kernels/test_ascending_operator.py",
     "kernels/test_changes_kernel.py",
     "kernels/test_conditions_kernel.py",
+    "kernels/test_expiries_kernel.py",
     "kernels/test_forest_kernel.py",
     "kernels/test_graph_kernel.py",
     "kernels/test_interning_spans.py",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from meander.dataflow.edges import INFINITY, Reject
 from meander.dataflow.layout import stream_layouts
@@ -13,8 +15,10 @@ from meander.dataflow.tabular import from_tuples
 from meander.engine import CompiledQuery, compile_query, staged_plan
 from meander.options import RunOptions
 from meander.physical.streams import StreamSchema
+from meander.spark.cell import manifest
 from meander.spark.cell.job import Job, stage_jobs
 from meander.spark.cell.local_cells import LocalCells
+from meander.spark.cell.manifest import SPARE_ROWS, TIER
 from meander.spark.cell.recovery import StateCache
 from meander.spark.cell.store import InMemoryStore
 from meander.spark.edge_codec import decode_rejects, edges_chunk
@@ -94,6 +98,12 @@ class Cells:
 def forget(cells: Cells, *task: Any) -> None:
     """The worker has lost the state of all its cells."""
     cells.cache.forget()
+
+
+def compacting(tier: int) -> AbstractContextManager[Any]:
+    """Stored input is compacted by so many blocks at a time, and all of it sooner than usual."""
+    spare = SPARE_ROWS if tier == TIER else tier
+    return patch.multiple(manifest, TIER=tier, SPARE_ROWS=spare)
 
 
 def batches_of_case(case: Case, size: int, schemas: Mapping[str, StreamSchema]) -> Iterator[list[Chunk]]:

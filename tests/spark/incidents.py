@@ -45,6 +45,27 @@ def canonical(records) -> dict[tuple[Any, Any], Any]:
     return {answer: held for answer, ones in by_answer.items() if (held := instants(ones))}
 
 
+def held_with_values(records) -> dict[tuple[Any, ...], Any]:
+    """As `canonical`, of answers of any arity and with properties."""
+    by_answer = defaultdict(list)
+    for record in records:
+        ends = record["answer"] if "answer" in record else (record["src"], record["trg"])
+        values = (record.get("properties") or {}).items()
+        by_answer[(record.get("label", ""), *ends, *values)].append(record)
+    return {answer: held for answer, ones in by_answer.items() if (held := instants(ones))}
+
+
+def replaced_rows(times, keys=8) -> list[dict[str, Any]]:
+    """Rows of a table with few keys that are replaced many times, and now and then deleted."""
+    draw = random.Random(times)
+    rows = []
+    for at in range(times * keys):
+        src, trg = (at // 3) % 3, at % keys % 4
+        row = {"src": f"v{src}", "label": "a", "trg": f"v{trg}", "ts": at // 5, "w": draw.randint(0, 9)}
+        rows.append(row | ({"op": "-", "w": None} if draw.random() < 0.1 else {}))
+    return rows
+
+
 def instants_held(records) -> dict[tuple[Any, Any], set[int]]:
     """For each answer the instants at which it holds."""
     held = {}

@@ -17,7 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from cells_in_process import Cells
+from cells_in_process import Cells, compacting
 from hypothesis import strategies as st
 
 import meander
@@ -28,7 +28,7 @@ from meander.engine import CompiledQuery, compile_query, staged_plan
 from meander.options import RunOptions
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.spark.cell.job import Job
-from meander.spark.cell.manifest import CellManifest
+from meander.spark.cell.manifest import TIER, CellManifest
 from meander.spark.cell.step import CellStep
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, Kind, Output, closed
@@ -53,7 +53,8 @@ class Recovery:
     """A case, how many cells answer it, and what they lose before each batch (`losses`, again from its start).
 
     With "another plan" the run resumes with the next of `operators`, and on one cell with another plan. One cell may
-    also resume, before batch `added`, with the same query under a second name.
+    also resume, before batch `added`, with the same query under a second name. `tier` blocks of stored input are
+    compacted into one.
     """
 
     case: Case
@@ -62,6 +63,7 @@ class Recovery:
     cells: int = 1
     snapshot_rows: int = RARELY
     added: int | None = None
+    tier: int = TIER
 
     def __repr__(self) -> str:
         """The text of a file of `cases/`."""
@@ -75,6 +77,7 @@ class Recovery:
             "cells": self.cells,
             "snapshot_rows": self.snapshot_rows,
             "added": self.added,
+            "tier": self.tier,
             "losses": self.losses,
             "operators": self.operators,
         }
@@ -105,7 +108,7 @@ def read_recovery(text: str) -> Recovery:
         if line.startswith("#!"):
             name, value = line[2:].split(maxsplit=1)
             options[name] = json.loads(value)
-    own = {name: options.pop(name) for name in ("cells", "snapshot_rows", "added") if name in options}
+    own = {name: options.pop(name) for name in ("cells", "snapshot_rows", "added", "tier") if name in options}
     own |= {name: tuple(options.pop(name)) for name in ("losses", "operators") if name in options}
     return Recovery(Case(read_query(top), streams, **options), **own)
 
@@ -199,7 +202,7 @@ class ForgetfulCells(Cells):
 def hold_law(recovery: Recovery) -> list[dict[str, Any]]:
     """Run the case, and judge its records."""
     case = recovery.case
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, compacting(recovery.tier):
         cells = ForgetfulCells(recovery, Path(folder) / "snapshots")
         cells.run()
     expected = expect(case.query, case.streams, case.lateness)
@@ -298,6 +301,61 @@ def draw_small_case(draw: st.DrawFn) -> Case:
     return Case(read_query(top + text), rows, paths=once_in(draw, 2), plan=None if once_in(draw, 2) else 0)
 
 
+TABLE_QUERIES = (
+    "Answer(x, y) <- a(x, y).",
+    "Answer(x, y) <- a[w > 1](x, y).",
+    "Answer(x, y, v: v) <- a(x, y, w: v).",
+    "Answer(x, z) <- a(x, y, w: v), a(y, z, w: u), v < u.",
+    "Answer(x, y) <- (a|b)+(x, y) as P.",
+    "Answer(x, y) <- a(x, y, w: v), b(y, x, w: v).",
+    "D(x, y, v: v) <- a(x, y, w: v).\nAnswer(x, z) <- D(x, y, v: v), b(y, z, w: v).",
+    "D(x, z) <- a[w > 1](x, y), b(y, z).\nAnswer(x, y) <- D+(x, y) as P.",
+    "D(x, z) <- a(x, y, w: v, z: u), a(y, z, w: v).\nAnswer(x, y) <- (D/b?)(x, y).",
+)
+
+
+def draw_table_case(draw: st.DrawFn) -> Case:
+    """One of a few queries over a table whose few rows are replaced and deleted often, and perhaps a stream."""
+    text = pick(draw, TABLE_QUERIES)
+    b_is_table = once_in(draw, 2)
+    text = re.sub(r"\ba\b", "s.a", text)
+    text = re.sub(r"\bb\b", "s.b" if b_is_table else "t.b", text)
+    top = "TABLE s (w INT, z STRING)\n"
+    if "t.b" in text:
+        top += "STREAM t (w INT) WINDOW 4\n"
+    rows: dict[str, list[Edge]] = {"s": [], **({"t": []} if "t.b" in text else {})}
+    time = 1
+    event = st.tuples(
+        st.sampled_from("aab"),
+        *[st.sampled_from("uv")] * 2,
+        st.integers(0, 3),
+        st.integers(0, 9),
+        st.sampled_from((1, 2, 3, None)),
+        st.sampled_from(("p", "q", None)),
+    )
+    for label, src, trg, gap, kind, w, z in draw(st.lists(event, min_size=5, max_size=40)):
+        time += gap == 3
+        row: dict[str, Any] = {"src": src, "label": label, "trg": trg, "ts": time, "w": w}
+        if kind < 3:
+            row["op"] = "-"
+        if label == "a" or b_is_table:
+            row["z"] = z
+        rows["t" if label == "b" and "t" in rows else "s"].append(row)
+    return Case(read_query(top + text), rows, paths=once_in(draw, 2), plan=None if once_in(draw, 2) else 0)
+
+
+@st.composite
+def table_cases(draw: st.DrawFn) -> Case:
+    """A query over a table, in either mode."""
+    return replace(draw_table_case(draw), mode=pick(draw, ("intervals", "changes")))
+
+
+@st.composite
+def table_recoveries(draw: st.DrawFn) -> Recovery:
+    """The same for a query over a table."""
+    return draw_recovery(draw, draw_table_case(draw))
+
+
 def draw_large_case(draw: st.DrawFn, drawn: st.SearchStrategy[Case]) -> Case:
     """A case as drawn, its instants squeezed."""
     case = draw(drawn)
@@ -341,4 +399,5 @@ def draw_recovery(draw: st.DrawFn, case: Case) -> Recovery:
         cells=pick(draw, (1, 1, 2, 3)),
         snapshot_rows=pick(draw, (RARELY, 1, 6)),
         added=draw(st.integers(0, 12)) if once_in(draw, 4) else None,
+        tier=pick(draw, (TIER, 2, 3)),
     )

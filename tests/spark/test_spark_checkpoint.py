@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from incidents import CLOSURE, assert_undisturbed, generate, open_session, read_records, write_tsv
 
 from command import environment
 from command import meander as command
-from meander.engine import compile_query
+from meander.engine import compile_query, staged_plan
 from meander.errors import ArgumentError, InputError, StateError
 from meander.options import RunOptions
 from meander.spark.cell.recovery import INDEX, adopt_arrays
@@ -113,6 +114,61 @@ def test_a_folder_that_cannot_be_a_checkpoint_is_refused(tmp_path) -> None:
         CheckpointLock(tmp_path / "file" / "meander", tmp_path / "file")
     with pytest.raises(ArgumentError, match="cannot be read: File name too long"):
         check_parts(tmp_path / ("long" * 100) / "meander")
+
+
+EDGES_OF_BANK = "STREAM bank (amount INT) WINDOW 9\nAnswer(x, y) <- {0}."
+FIRST = EDGES_OF_BANK.format("a[amount > 1](x, y), b(x, y)")
+
+
+def identity_of(**texts) -> dict[str, Any]:
+    queries = [compile_query(text, name=name) for name, text in texts.items()]
+    return run_identity(queries, RunOptions(), schemas=staged_plan(queries, RunOptions()).schemas)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "STREAM bank WINDOW 9\nAnswer(x, y) <- a[fee > 1 and amount > 2](x, y).",
+            "reads fee INT of the stream bank, and of that the checkpoint {} holds amount INT",
+        ),
+        (
+            "STREAM other WINDOW 9\nAnswer(x, y) <- a[fee > 1](x, y).",
+            "reads fee INT of the stream other, and of that the checkpoint {} holds no properties",
+        ),
+        (
+            EDGES_OF_BANK.format("a(x, y), b(x)"),
+            "reads bank as a stream of vertices, and the checkpoint {} holds it",
+        ),
+        (
+            "TABLE bank (amount INT)\nAnswer(x, y) <- a(x, y).",
+            "reads bank as a table, and the checkpoint {} holds it as a stream with a window",
+        ),
+    ],
+)
+def test_a_query_that_reads_more_than_a_checkpoint_holds_is_not_added(tmp_path, text, message) -> None:
+    folder = tmp_path / "checkpoint" / "meander"
+    folder.mkdir(parents=True)
+    plain = "STREAM other WINDOW 9\nAnswer(x, y) <- a(x, y)."
+    record_queries(folder, identity_of(first=FIRST, plain=plain), "run")
+    with pytest.raises(StateError) as refused:
+        check_checkpoint(folder, identity_of(first=FIRST, added=text))
+    assert f"a query that is added {message.format(folder.parent)}" in refused.value.message
+    assert refused.value.hint == "rows are not read a second time: start all queries with a new checkpoint"
+    new_stream = "STREAM new (fee INT) WINDOW 9\nAnswer(x, y) <- a[fee > 1](x, y)."
+    fewer = "STREAM bank (amount INT) WINDOW 9\nAnswer(x, y) <- b[amount < 5](x, y)."
+    assert check_checkpoint(folder, identity_of(first=FIRST, new=new_stream, fewer=fewer)) == "run"
+
+
+def test_what_a_start_has_not_stored_no_later_query_reads(tmp_path) -> None:
+    """Between two starts with queries that read a property, one without them."""
+    folder = tmp_path / "checkpoint" / "meander"
+    folder.mkdir(parents=True)
+    plain = "STREAM bank WINDOW 9\nAnswer(x, y) <- a(x, y)."
+    for identity in (identity_of(first=FIRST, plain=plain), identity_of(plain=plain)):
+        record_queries(folder, identity, "run")
+    with pytest.raises(StateError, match="reads amount INT of the stream bank"):
+        check_checkpoint(folder, identity_of(plain=plain, added=FIRST))
 
 
 def test_an_output_is_locked_by_one_run(tmp_path) -> None:

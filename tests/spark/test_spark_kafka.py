@@ -1,9 +1,10 @@
 """Kafka for real: edges from a topic, answers to a topic, a broker and a run that are killed and started again."""
 
 import json
+import random
 
 import pytest
-from incidents import CLOSURE, generate
+from incidents import CLOSURE, generate, held_with_values
 from incidents import instants_held as instants
 from incidents import read_records as read_lines
 from kafka_broker import Broker, NoKafka
@@ -31,6 +32,10 @@ def broker(tmp_path_factory, spark):
 
 def send(spark, broker, topic, rows):
     lines = [json.dumps(dict(zip(("src", "label", "trg", "ts"), row, strict=True))) for row in rows]
+    send_lines(spark, broker, topic, lines)
+
+
+def send_lines(spark, broker, topic, lines):
     frame = spark.createDataFrame([(line,) for line in lines], "value string").coalesce(1)
     servers = f"127.0.0.1:{broker.port}"
     frame.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", topic).save()
@@ -68,6 +73,60 @@ def test_answers_to_a_topic(spark, broker, tmp_path):
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", f"127.0.0.1:{broker.port}")
     records = [json.loads(row.value) for row in reader.option("subscribe", "answers").load().collect()]
     assert instants(records) == instants(meander.run(CLOSURE, rows))
+
+
+VALUES = """STREAM s (amount FLOAT, due TIME, note STRING) WINDOW 30
+TABLE t (rank INT)
+Answer(x, y, of: n, by: d, why: w) <- s.pays(x, y, amount: n, due: d, note: w), t.known(y, rank: r), n > r.
+"""
+
+
+def rows_with_values(seed):
+    draw = random.Random(seed)
+    rows = []
+    for at in range(240):
+        row = {
+            "src": f"v{draw.randint(0, 5)}",
+            "label": "pays",
+            "trg": f"v{draw.randint(0, 5)}",
+            "ts": at // 2,
+        }
+        row |= {
+            "amount": draw.choice((None, 1, 2.5, 7)),
+            "due": draw.choice((3, "1970-01-01T00:01:00Z", None)),
+        }
+        rows.append(row | {"note": draw.choice(("", "é", "x"))})
+    known = [
+        {"src": f"v{draw.randint(0, 5)}", "label": "known", "ts": at, "rank": draw.randint(0, 6)}
+        for at in range(110)
+    ]
+    return {"s": rows, "t": known}
+
+
+def test_records_with_values_from_topics_to_a_topic_across_a_restart(spark, broker, tmp_path):
+    streams = rows_with_values(24)
+    servers = f"127.0.0.1:{broker.port}"
+
+    def start():
+        session = Session(spark)
+        session.stream("s", f"kafka://{servers}/pays")
+        session.stream("t", f"kafka://{servers}/known")
+        session.query(VALUES, "q")
+        return session.start(
+            str(tmp_path / "checkpoint"), {"q": f"kafka://{servers}/values"}, lateness=5, idle="1h"
+        )
+
+    for half in (slice(None, 100), slice(100, None)):
+        for stream, topic in (("s", "pays"), ("t", "known")):
+            send_lines(spark, broker, topic, map(json.dumps, streams[stream][half]))
+        run = start()
+        run.process_available() if half.stop else run.finish()
+        run.stop()
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
+    records = [json.loads(row.value) for row in reader.option("subscribe", "values").load().collect()]
+    expected = held_with_values(meander.run(VALUES, streams, lateness=5))
+    assert expected
+    assert held_with_values(records) == expected
 
 
 def test_a_topic_that_does_not_exist_is_named_with_those_that_do(spark, broker, tmp_path):

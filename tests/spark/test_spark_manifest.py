@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meander.spark.cell.manifest import TIER, CellManifest
+from meander.spark.cell.manifest import SPARE_ROWS, TIER, WHOLE, CellManifest
 from meander.spark.cell.store import pack_arrays, read_snapshot, unpack_arrays, write_snapshot
 
 ARRAYS = {
@@ -104,3 +104,18 @@ def test_only_the_newest_snapshots_stay(tmp_path) -> None:
     for number in range(6):
         write_snapshot(tmp_path / f"{number}.snapshot", "plan", ARRAYS)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["3.snapshot", "4.snapshot", "5.snapshot"]
+
+
+def test_a_block_is_the_first_of_its_stream_if_neither_a_block_nor_a_snapshot_is_before_it() -> None:
+    manifest = CellManifest()
+    first, second, of_other = (manifest.add(stream, 1, 9) for stream in "sst")
+    assert [manifest.is_first(block) for block in (first, second, of_other)] == [True, False, True]
+    manifest.snapshot_block = 1
+    assert [manifest.is_first(block) for block in (first, second, of_other)] == [True, False, False]
+    assert manifest.replaceable("s") == []
+    large = manifest.add("s", SPARE_ROWS + 1, 9)
+    assert manifest.replaceable("s") == []
+    manifest.snapshot_block = manifest.next_block
+    assert manifest.replaceable("s") == [first, second, large]
+    manifest.replace([first, second, large], [(SPARE_ROWS, 9)], WHOLE)
+    assert manifest.replaceable("s") == []

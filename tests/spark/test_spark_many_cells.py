@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cells_in_process import Cells, forget, run_case
+from cells_in_process import Cells, compacting, forget, run_case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from incidents import generate, instants_held, read_records, write_tsv
+from recovery import table_cases
 
 import meander
 from judge import judge
@@ -26,6 +27,7 @@ from meander.engine import compile_query, staged_plan
 from meander.errors import StateError
 from meander.options import RunOptions
 from meander.physical.path_operators import PATH_OPERATORS
+from meander.spark.cell.manifest import TIER
 from meander.spark.checkpoint.identity import check_checkpoint, record_queries, recorded_plans, run_identity
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, closed
@@ -43,7 +45,9 @@ drawn = settings(
 )
 CELLS = st.sampled_from([2, 3, 8])
 SIZES = st.sampled_from([1, 3, 1000])
+TIERS = st.sampled_from([TIER, 2])
 VALUE_EXAMPLES = int(os.environ.get("MEANDER_CELLS_EXAMPLES", "15"))
+MANY_EXAMPLES = int(os.environ.get("MEANDER_MANY_CELLS_EXAMPLES", "4000"))
 
 QUERIES = {
     "closure": "STREAM s WINDOW 30 SLIDE 3\nAnswer(x, y) <- (a/b*)(x, y) as P.",
@@ -81,12 +85,27 @@ def test_the_law_holds_for_cells_together(case, cells, size, path_operator) -> N
     size=SIZES,
     path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
     forgetful=st.booleans(),
+    tier=TIERS,
 )
 @settings(drawn, max_examples=VALUE_EXAMPLES)
-def test_the_law_holds_for_cells_that_read_values(case, cells, size, path_operator, forgetful) -> None:
-    with naming(case), plans_enumerated_once():
+def test_the_law_holds_for_cells_that_read_values(case, cells, size, path_operator, forgetful, tier) -> None:
+    with naming(case), plans_enumerated_once(), compacting(tier):
         run = hold_law(case, cells, size, path_operator, forget if forgetful else None)
         assert sorted(run.rejects) == sorted(run_case(case, 1, size).rejects)
+
+
+@given(
+    case=table_cases(),
+    cells=CELLS,
+    size=SIZES,
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+    forgetful=st.booleans(),
+    tier=TIERS,
+)
+@settings(drawn, max_examples=VALUE_EXAMPLES)
+def test_the_law_holds_for_cells_over_tables(case, cells, size, path_operator, forgetful, tier) -> None:
+    with naming(case), plans_enumerated_once(), compacting(tier):
+        hold_law(case, cells, size, path_operator, forget if forgetful else None)
 
 
 @given(
@@ -103,17 +122,18 @@ def test_the_law_holds_for_cells_that_forget(case, cells, size, path_operator) -
 
 @pytest.mark.slow
 @given(
-    case=property_cases(),
+    case=st.one_of(property_cases(), table_cases()),
     cells=st.sampled_from([1, 2, 3, 8]),
     size=SIZES,
     path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
     forgetful=st.booleans(),
+    tier=TIERS,
 )
-@settings(drawn, max_examples=4000, derandomize=False, report_multiple_bugs=False)
+@settings(drawn, max_examples=MANY_EXAMPLES, derandomize=False, report_multiple_bugs=False)
 def test_the_law_holds_for_cells_that_read_values_in_many_more_cases(
-    case, cells, size, path_operator, forgetful
+    case, cells, size, path_operator, forgetful, tier
 ) -> None:
-    with naming(case), plans_enumerated_once():
+    with naming(case), plans_enumerated_once(), compacting(tier):
         hold_law(case, cells, size, path_operator, forget if forgetful else None)
 
 
@@ -125,7 +145,7 @@ def test_the_law_holds_for_cells_that_read_values_in_many_more_cases(
     path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
     forgetful=st.booleans(),
 )
-@settings(drawn, max_examples=4000, derandomize=False)
+@settings(drawn, max_examples=MANY_EXAMPLES, derandomize=False)
 def test_the_law_holds_for_cells_together_in_many_more_cases(
     case, cells, size, path_operator, forgetful
 ) -> None:
@@ -215,6 +235,38 @@ def test_edges_of_any_label_get_to_the_cells_that_read_them(cells) -> None:
         run.step(chunks)
     assert instants_held(run.records) == instants_held(meander.run(ANY_LABEL, rows))
     assert sum(map(bool, run.answers)) > 1
+
+
+WINDOWS = """\
+STREAM s WINDOW 30 SLIDE 3
+STREAM recent FROM s WINDOW 7
+Answer(x, y) <- s.a+(x, z) as AP, recent.b(z, y).
+Answer(x, y) <- (AP/recent.a)(x, y), s.b(x, y).
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("cells", [1, 2])
+def test_two_windows_on_one_stream_read_one_input(spark, tmp_path, cells) -> None:
+    """Over two starts, with deletions: what has left the short window is in the long one."""
+    rows = generate(9, 500)
+    (tmp_path / "s").mkdir()
+
+    def start(part) -> Run:
+        write_tsv(tmp_path / "s" / f"{part}.tsv", rows[part * 250 : part * 250 + 250])
+        session = Session(spark)
+        session.stream("s", str(tmp_path / "s"))
+        session.query(WINDOWS, "q")
+        sinks = {"q": str(tmp_path / "out.jsonl")}
+        return session.start(str(tmp_path / "checkpoint"), sinks, cells=cells, idle=1e9)
+
+    run = start(0)
+    run.process_available()
+    run.stop()
+    start(1).finish()
+    records = read_records(tmp_path / "out.jsonl")
+    judge(records, expect(read_query(WINDOWS), {"s": rows}, 0), mode="intervals", paths=False)
+    assert len(records) > 20
 
 
 VALUES = """\

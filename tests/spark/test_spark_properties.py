@@ -21,14 +21,14 @@ from meander.engine import compile_query
 from meander.errors import ArgumentError
 from meander.physical.plan import ScanOp
 from meander.physical.stages import Delivery
-from meander.physical.streams import StreamSchema
+from meander.physical.streams import ClassUse, LabelClass, StreamSchema
 from meander.spark.cell.exchange import Sender, receive
 from meander.spark.cell.manifest import CellManifest
 from meander.spark.cell.recovery import restore_ingest
 from meander.spark.edge_codec import chunk_edges, decode_edges, decode_rejects, encode_edges
 from meander.spark.input.dataframes import chunk_frame, record_frame
 from meander.spark.input.ledger import Segment
-from meander.spark.input.reader import pack_lines, read_segment
+from meander.spark.input.reader import pack_batch, pack_lines, read_segment
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import Chunk, Kind, frontier_messages, segment_list
 from meander.spark.workers.warm_up import text_reader
@@ -164,6 +164,22 @@ def test_records_are_json_where_columns_are_read_by_name() -> None:
     assert reject.reason == "unparsable row"
 
 
+def test_a_bad_value_of_a_record_rejects_it_only_where_a_query_reads_it() -> None:
+    uses = (ClassUse(LabelClass("a"), ("due",), ("due",)), ClassUse(LabelClass("b"), (), ("due",)))
+    layout = StreamLayout("s", schema=replace(SCHEMA, uses=uses))
+    rows = [
+        {"src": "u", "label": label, "trg": "v", "ts": 1, "op": op, "due": "soon"}
+        for op in "+-"
+        for label in "abc"
+    ]
+    records = pa.record_batch({"value": pa.array(map(json.dumps, rows)).cast(pa.binary())})
+    columns = pa.RecordBatch.from_pylist(rows)
+    for chunks in (pack_lines(records, layout, 0), pack_batch(columns, layout, 0)):
+        edges = [chunk_edges(one) for one in chunks if one.kind == Kind.EDGES]
+        found = [(row["label"], op) for one in edges for row, op in zip(rows_of(one), one.op, strict=True)]
+        assert found == [("b", 1), ("c", 1), ("c", -1)]
+
+
 def test_the_warm_up_reads_values_of_every_type() -> None:
     (job,) = Cells([QUERY], 1).jobs
     scans = [operator for operator in job.plan.operators if isinstance(operator, ScanOp)]
@@ -174,7 +190,8 @@ def test_the_warm_up_reads_values_of_every_type() -> None:
 
 
 def test_a_layout_survives_as_json() -> None:
-    layout = StreamLayout("s", "ms", SCHEMA, {"src": "from"}, "a")
+    uses = (ClassUse(LabelClass("a"), ("due",), ("due", "number")), ClassUse(LabelClass(None, True), (), ()))
+    layout = StreamLayout("s", "ms", replace(SCHEMA, uses=uses), {"src": "from"}, "a")
     assert StreamLayout.from_json(json.loads(json.dumps(layout.to_json()))) == layout
 
 

@@ -29,6 +29,7 @@ from recovery import (
     property_recoveries,
     read_recovery,
     recoveries,
+    table_recoveries,
 )
 
 from meander.physical.path_operators import PATH_OPERATORS
@@ -143,10 +144,23 @@ def test_answers_with_paths_as_values_stand_by_them_whatever_a_cell_has_lost(rec
     hold_law_of_drawn(recovery)
 
 
+@given(recovery=table_recoveries())
+@drawn
+def test_answers_over_tables_are_those_of_the_snapshots_whatever_cells_have_lost(recovery) -> None:
+    hold_law_of_drawn(recovery)
+
+
 @pytest.mark.slow
 @given(recovery=path_value_recoveries())
 @settings(drawn, max_examples=EXAMPLES // 4, derandomize=False, report_multiple_bugs=False)
 def test_answers_with_paths_as_values_stand_by_them_in_many_more_cases(recovery) -> None:
+    hold_law_of_drawn(recovery)
+
+
+@pytest.mark.slow
+@given(recovery=table_recoveries())
+@settings(drawn, max_examples=EXAMPLES, derandomize=False, report_multiple_bugs=False)
+def test_answers_over_tables_are_those_of_the_snapshots_in_many_more_cases(recovery) -> None:
     hold_law_of_drawn(recovery)
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import meander
+from meander.algebra.nodes import Path
+from meander.algebra.printing import walk
+from meander.engine import compile_query, physical_plan
 from meander.errors import ArgumentError, QueryError
 from meander.syntax import parse, to_datalog
 from meander.syntax.query import (
@@ -252,3 +256,49 @@ def test_unknown_languages_and_units_are_refused() -> None:
         parse("", language="sql")
     with pytest.raises(ArgumentError, match="unknown time unit"):
         parse("", unit="h")
+
+
+PATHS = "STREAM s WINDOW 9 {}R(x, y) <- a+(x, y) as AP, b(y, x). Answer(x, y) <- {}"
+
+
+@pytest.mark.parametrize("use", ["AP(x, z), R(z, y).", "(AP|R)*(x, y) as Q.", "^AP(x, y), R(x, x)."])
+def test_the_name_of_a_path_is_that_of_all_its_paths(use: str) -> None:
+    """As the paper's SGQParser has it: exp[d] is the closure, whatever its rule joins with it."""
+    query = parse(PATHS.format("", use))
+    assert query == parse(PATHS.format("AP(x, y) <- a+(x, y) as AP. ", use))
+    assert parse(to_datalog(query)) == query
+    plain = "AP(x, y) <- a+(x, y). R(x, y) <- a+(x, y), b(y, x). Answer(x, y) <- "
+    edges = [
+        ("u", "a", "v", 1),
+        ("v", "a", "w", 2),
+        ("v", "b", "u", 3),
+        ("w", "a", "u", 4),
+        ("w", "b", "v", 5),
+    ]
+    assert list(meander.run(PATHS.format("", use), edges)) == list(
+        meander.run(f"STREAM s WINDOW 9 {plain} {use}", edges)
+    )
+
+
+def test_a_path_that_is_used_by_its_name_is_computed_once() -> None:
+    query = compile_query(PATHS.format("", "AP(x, y), R(x, y)."))
+    assert sum(isinstance(node, Path) for node in set(walk(query.canonical["Answer"]))) == 1
+    assert sum(name.startswith("PATH") for name in physical_plan([query]).names) == 1
+
+
+def test_the_name_of_a_path_may_be_a_result() -> None:
+    query = compile_query("STREAM s WINDOW 9 R(x, y) <- a+(x, y) as AP, b(y, x). RESULT R, AP")
+    assert query.regular.results == ("R", "AP")
+    assert [bool(paths) for paths in query.proofs.values()] == [False, True]
+
+
+def test_a_head_and_a_label_of_a_stream_are_not_a_path_of_their_name() -> None:
+    query = parse("STREAM s WINDOW 9 R(x, y) <- a+(x, y) as AP. Answer(x, y) <- s.AP(x, y), R(x, y).")
+    assert [rule.head for rule in query.rules] == ["R", "Answer"]
+
+
+def test_a_view_has_the_paths_that_it_uses_by_name() -> None:
+    view = parse(PATHS.format("", "AP(x, z), R(z, y)."))
+    query = parse("STREAM v Answer(x, y) <- v.AP(x, z), v.Answer(z, y).", views={"v": view})
+    assert [rule.head for rule in query.rules] == ["v.AP", "v.R", "v.Answer", "Answer"]
+    assert parse(to_datalog(query)) == query

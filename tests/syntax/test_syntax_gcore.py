@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from meander.errors import QueryError
 from meander.syntax import guess_language, parse, to_datalog
 from meander.syntax.query import Label, RegularQuery, Rule, heads_of, map_labels
 
@@ -371,9 +370,43 @@ def test_a_stream_named_again_keeps_its_window() -> None:
     assert [(stream.name, stream.window) for stream in query.streams] == [("s", 5)]
 
 
-def test_a_view_must_not_change_the_window_of_a_stream() -> None:
-    with pytest.raises(QueryError, match="the stream s has two windows"):
-        parse(f"{FRIENDS} CONSTRUCT (u)-[:r]->(v) MATCH (u)-[:a]->(v) ON s WINDOW(6)")
+def test_a_stream_on_two_windows_is_one_input() -> None:
+    text = (
+        "CONSTRUCT (u)-[:r]->(w) "
+        "MATCH (u)-[:a]->(v), (v)-[:a]->(v) ON s WINDOW(5), (v)-[:a]->(w) ON s WINDOW(9) SLIDE(3) "
+        "MATCH (w)-/<:a+>/->(w) ON s WINDOW(9) SLIDE(3)"
+    )
+    assert to_datalog(parse(text)) == (
+        "STREAM s WINDOW 5\n"
+        "STREAM s_2 FROM s WINDOW 9 SLIDE 3\n"
+        "r(u, w) <- s.a(u, v), s.a(v, v), s_2.a(v, w), s_2.a+(w, w).\n"
+        "Answer(u, w) <- r(u, w).\n"
+    )
+
+
+def test_a_view_may_read_another_window_of_a_stream() -> None:
+    query = parse(
+        f"{FRIENDS} CONSTRUCT (u)-[:r]->(v) MATCH (u)-[:friend]->(v) ON friends, (u)-[:a]->(v) ON s WINDOW(6)"
+    )
+    assert [(stream.name, stream.input, stream.window) for stream in query.streams] == [
+        ("s", "s", 5),
+        ("s_2", "s", 6),
+    ]
+
+
+def test_the_windows_of_a_stream_get_names_that_no_stream_has() -> None:
+    text = (
+        "CONSTRUCT (u)-[:r]->(v) MATCH (u)-[:a]->(v) ON s WINDOW(5), (u)-[:a]->(v) ON s WINDOW(6), "
+        "(u)-[:a]->(v) ON s_2 WINDOW(7), (v)-[:a]->(u) ON s_2 WINDOW(7), (u)-[:a]->(v) ON s"
+    )
+    query = parse(text)
+    assert [(stream.name, stream.input, stream.window) for stream in query.streams] == [
+        ("s", "s", 5),
+        ("s_3", "s", 6),
+        ("s_2", "s_2", 7),
+    ]
+    assert [str(atom.expr) for atom in query.rules[0].body] == ["s.a", "s_3.a", "s_2.a", "s_2.a", "s.a"]
+    assert parse(to_datalog(query)) == query
 
 
 # -- telling the languages apart

@@ -63,20 +63,40 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Match:
+class Group:
+    """Patterns on a stream, which is written with its window."""
+
     stream: str
-    mandatory: tuple[Step, ...]
-    optional: tuple[tuple[Step, ...], ...]
+    steps: tuple[Step, ...]
 
     def text(self) -> str:
-        parts = ["MATCH", ", ".join(step.text() for step in self.mandatory)]
-        parts += ["OPTIONAL " + ", ".join(step.text() for step in steps) for steps in self.optional]
-        return " ".join(parts) + f" ON {self.stream} WINDOW(5)"
+        return ", ".join(step.text() for step in self.steps)
 
     def holds(self, graph: Graph, at: dict[str, str]) -> bool:
-        return any(
-            all(step.holds(graph, self.stream, at) for step in self.mandatory + steps)
-            for steps in self.optional or ((),)
+        return all(step.holds(graph, self.stream, at) for step in self.steps)
+
+
+@dataclass(frozen=True)
+class Match:
+    mandatory: tuple[Group, ...]
+    optional: tuple[Group, ...]
+
+    def text(self) -> str:
+        """An ON is left out where the next block is on the same stream, and OPTIONAL."""
+        text = "MATCH"
+        groups = (*self.mandatory, *self.optional)
+        for number, group in enumerate(groups):
+            is_optional = number >= len(self.mandatory)
+            text += " OPTIONAL " if is_optional else ", " if number else " "
+            text += group.text()
+            later = groups[number + 1 :]
+            if not later or number + 1 < len(self.mandatory) or later[0].stream != group.stream:
+                text += f" ON {group.stream}"
+        return text
+
+    def holds(self, graph: Graph, at: dict[str, str]) -> bool:
+        return all(group.holds(graph, at) for group in self.mandatory) and (
+            not self.optional or any(group.holds(graph, at) for group in self.optional)
         )
 
 
@@ -89,13 +109,16 @@ STEPS = st.builds(
     st.sampled_from(VARIABLES),
 )
 SEVERAL = st.lists(STEPS, min_size=1, max_size=2).map(tuple)
-ALTERNATIVES = st.lists(SEVERAL, min_size=2, max_size=2).map(tuple)
-MATCHES = st.builds(Match, st.sampled_from("st"), SEVERAL, st.just(()) | ALTERNATIVES) | st.builds(
-    Match, st.sampled_from("st"), st.just(()), ALTERNATIVES
+STREAMS = ("s WINDOW(5)", "t WINDOW(5)", "s WINDOW(9)")
+GROUPS = st.builds(Group, st.sampled_from(STREAMS), SEVERAL)
+MANDATORY = st.lists(GROUPS, min_size=1, max_size=2).map(tuple)
+ALTERNATIVES = st.lists(GROUPS, min_size=2, max_size=2).map(tuple)
+MATCHES = st.builds(Match, MANDATORY, st.just(()) | ALTERNATIVES) | st.builds(
+    Match, st.just(()), ALTERNATIVES
 )
 EQUALITIES = st.tuples(st.sampled_from(VARIABLES), st.sampled_from((*VARIABLES, '"k"', '"l"')))
 EDGES = st.frozensets(st.tuples(st.sampled_from(VERTICES), st.sampled_from(VERTICES)), max_size=4)
-GRAPHS = st.fixed_dictionaries({(stream, label): EDGES for stream in "st" for label in "pq"})
+GRAPHS = st.fixed_dictionaries({(stream, label): EDGES for stream in STREAMS for label in "pq"})
 
 
 def matched(
@@ -113,7 +136,11 @@ def matched(
 
 
 def evaluated(query: RegularQuery, graph: Graph) -> Pairs:
-    relations: dict[tuple[str | None, str], Pairs] = dict(graph)
+    relations: dict[tuple[str | None, str], Pairs] = {
+        (stream.name, label): graph[f"{stream.input} WINDOW({stream.window})", label]
+        for stream in query.streams
+        for label in "pq"
+    }
     for rule in query.rules:
         answers = relations.get((None, rule.head), frozenset())
         relations[None, rule.head] = answers | rule_answers(rule, relations)

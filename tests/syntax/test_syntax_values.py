@@ -57,6 +57,22 @@ def test_values_are_printed_as_they_are_read(rule: str) -> None:
             "Answer(x, y) <- a(x, y, ts: t), t < 2 days, t>1h.",
             "Answer(x, y) <- a(x, y, ts: t), t < 172800, t > 3600.",
         ),
+        (
+            "Answer(x, y) <- a[ok and not (paid)](x, y), b[not(ok) or w > 2](x, y).",
+            "Answer(x, y) <- a[ok = true and not paid = true](x, y), b[not ok = true or w > 2](x, y).",
+        ),
+        (
+            "Answer(x, y) <- a(x, y, ok: o, paid: p), o, not p, (o), o or x = y, s.b(x, y).",
+            "Answer(x, y) <- a(x, y, ok: o, paid: p), b(x, y), o = true, not p = true, o = true or x = y.",
+        ),
+        (
+            "Answer(x, y) <- a[w > -5 and -w < - 3 and +w * -(w - -v) <= 7](x, y).",
+            "Answer(x, y) <- a[w > -5 and 0 - w < 0 - 3 and w * (0 - (w - (0 - v))) <= 7](x, y).",
+        ),
+        (
+            "Answer(x, y) <- a(x, y, w: m), -m > 1.5, -(m+1)<2.",
+            "Answer(x, y) <- a(x, y, w: m), 0 - m > 1.5, 0 - (m + 1) < 2.",
+        ),
         ("Answer(x, y) <- a(x, y, ts: t), t+1h-3>=2.", "Answer(x, y) <- a(x, y, ts: t), t + 3600 - 3 >= 2."),
         ("Answer(x, y) <- x <> y, a(x, y).", "Answer(x, y) <- a(x, y), x != y."),
         (
@@ -93,6 +109,20 @@ def test_keywords_are_still_names(name: str) -> None:
 )
 def test_types_follow_from_use(rules: str, found: dict[str, str | None]) -> None:
     assert types(parse(S + rules)) == {f"s.{name}": kind for name, kind in found.items()}
+
+
+def test_a_property_that_stands_alone_is_a_bool() -> None:
+    assert types(parse(S + "Answer(x, y) <- a[ok](x, y), a(x, y, paid: p), not p.")) == {
+        "s.ok": ValueType.BOOL,
+        "s.paid": ValueType.BOOL,
+    }
+    gcore = f"CONSTRUCT (u)-[:x]->(v) MATCH (u)-[e:a]->(v) {ON} WHERE NOT e.ok AND (e.paid OR -e.w > 2)"
+    assert types(parse(gcore)) == {
+        "s.ok": ValueType.BOOL,
+        "s.paid": ValueType.BOOL,
+        "s.w": ValueType.INT,
+    }
+    assert parse(gcore) == parse(gcore.replace("e.ok", "e.ok = true").replace("e.paid", "e.paid = true"))
 
 
 def test_a_declaration_and_the_input_come_before_use() -> None:

@@ -101,7 +101,7 @@ class WScan(Node):
     With a `side`, only the edges whose vertex on that side belongs to the cell that runs the plan. `values` are the
     properties that are columns; `named` are all that the query names on the stream, by which deletions are matched.
     Without `labels` it reads edges of any label. A `vertex` scan reads vertex tuples, as loops; the tuples of a
-    `table` hold until they are replaced.
+    `table` hold until they are replaced, and `tuples` as long as they say themselves, whatever the window.
     """
 
     stream: str
@@ -114,6 +114,7 @@ class WScan(Node):
     named: tuple[Property, ...] = ()
     vertex: bool = False
     table: bool = False
+    tuples: bool = False
 
     def __post_init__(self) -> None:
         if self.window < 1 or self.slide < 1:

@@ -145,7 +145,8 @@ def notation(plan: Plan, duration: Callable[[int], str] = str) -> str:
         match node:
             case WScan(_, labels, window, slide, predicate):
                 bounds = duration(window) if slide == 1 else f"{duration(window)},{duration(slide)}"
-                bounds = "∞" if node.table else bounds if bounds.isdigit() else f"{{{bounds}}}"
+                bounds = bounds if bounds.isdigit() else f"{{{bounds}}}"
+                bounds = "∞" if node.table else "{exp}" if node.tuples else bounds
                 names = [scans(replace(node, labels=(label,))) for label in labels] or [scans(node)]
                 read = " ∪ ".join(f"S_{name}" if len(name) == 1 else f"S_{{{name}}}" for name in names)
                 if predicate is not None:
@@ -186,7 +187,8 @@ def describe(
     """A node in two short parts: its label with its output columns, and its conditions."""
     match plan:
         case WScan(stream, _, window, slide, predicate):
-            bounds = ["table"] if plan.table else [f"window {duration(window)}"]
+            kind = "table" if plan.table else "tuples" if plan.tuples else f"window {duration(window)}"
+            bounds = [kind]
             bounds += [f"slide {duration(slide)}"] if slide != 1 else []
             read = [f"reads {', '.join(value_names(plan))}"] if plan.values else []
             called = f"{scans(plan)}({SRC})" if plan.vertex else scans(plan)

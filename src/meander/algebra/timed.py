@@ -61,7 +61,8 @@ def _decided(rule: Rule, atom: Atom, wanted: Predicate | None) -> list[Predicate
     if rule.predicate is not None:
         found.append(map_refs(rule.predicate, lambda ref: Ref(columns[ref.name].name, ref.type)))
     if wanted is not None:
-        named = {name: columns[variable.name].name for name, variable in rule.values}
+        # The head's ends are the edge's.
+        named = {SRC: SRC, TRG: TRG} | {name: columns[variable.name].name for name, variable in rule.values}
         found.append(map_refs(wanted, lambda ref: Ref(named[str(ref.name)], ref.type)))
     for name, _ in atom.values:
         if not rejects_missing(conjunction(found), name):

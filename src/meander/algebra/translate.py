@@ -39,6 +39,7 @@ from meander.syntax.query import (
 )
 from meander.syntax.types import value_types
 from meander.syntax.values import (
+    ALL_PROPERTIES,
     LABEL,
     Property,
     Ref,
@@ -265,15 +266,16 @@ class Translation:
         # Edges that differ in their label alone are different edges: one may be deleted while the other stays.
         labels = [Property(LABEL, ValueType.STRING)] if label.is_any else []
         return WScan(
-            stream.name,
+            stream.input,
             () if label.is_any else (label.name,),
             stream.window,
             stream.slide,
             label.predicate,
             values=tuple(sorted([*values, *labels], key=lambda value: value.name)),
-            named=stream.properties,
+            named=tuple(sorted([*stream.properties, *([ALL_PROPERTIES] if stream.is_tuples else [])])),
             vertex=label.vertex,
             table=stream.is_table,
+            tuples=stream.is_tuples,
         )
 
     def head(self, label: Label, bound: tuple[str, ...]) -> Plan:

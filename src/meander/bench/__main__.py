@@ -8,57 +8,58 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from meander.bench.experiments import EXPERIMENTS
 from meander.bench.suite import run
 from meander.errors import MeanderError
-from meander.physical.path_operators import PATH_OPERATORS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the arguments request; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="meander bench",
-        description="Benchmark Meander and comparable engines on the same edges.",
+        description="Reproduce the experiments of the paper, beside other engines, as tables and plots. A run that "
+        "was interrupted is continued by the same command.",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--only", default="all", metavar="LIST", help=f"of {', '.join(EXPERIMENTS)}; all of them by default")
+    add("--profile", action="store_true", help="only where the time goes: the same as --only profile")
+    add("--quick", action="store_true", help="few edges and short limits: about three minutes")
+    add(
         "--data",
         default="all",
-        help="mathoverflow, snb, cyclic, trees (comma-separated); dense, social: a graph of its kind; all: both",
+        metavar="LIST",
+        help="mathoverflow, snb, cyclic, trees; cyclic:N, trees:N: generated, with N edges; dense, social: a graph "
+        "of its kind; all: both; or .tsv files",
     )
-    parser.add_argument("--queries", default="all", help="Q1 to Q7 (comma-separated), or all")
-    parser.add_argument("--prefix", type=int, metavar="N", help="only the first N edges")
-    parser.add_argument(
+    add(
+        "--labels", default="", metavar="A,B,C", help="for files: the labels a, b and c; ^b is read backwards"
+    )
+    add("--queries", default="all", metavar="LIST", help="Q1 to Q7, or all")
+    add("--prefix", type=int, metavar="N", help="only the first N edges")
+    add("--window", default="30d", metavar="DURATION")
+    add("--slide", default="1d", metavar="DURATION")
+    add("--windows", default="10d,20d,30d,60d,120d", metavar="LIST", help="the sizes to compare")
+    add("--slides", default="1h,6h,1d,7d", metavar="LIST", help="the slides to compare")
+    add("--cells", default="2,3,8", metavar="LIST", help="the numbers of cells to compare with one")
+    add("--time-limit", metavar="DURATION", help="for a peer, and for a variant of Meander")
+    add(
         "--peers", default=True, action=argparse.BooleanOptionalAction, help="measure Pathway and DuckDB, too"
     )
-    parser.add_argument(
-        "--path-operator",
-        default="auto",
-        metavar="|".join(PATH_OPERATORS),
-        help="with --windows: one or more",
+    add(
+        "--results",
+        type=Path,
+        default=Path("meander-bench/results.json"),
+        metavar="FILE",
+        help="where measurements are stored",
     )
-    parser.add_argument("--window", default="30d", metavar="DURATION")
-    parser.add_argument("--slide", default="1d", metavar="DURATION")
-    parser.add_argument("--time-limit", default="60s", metavar="DURATION", help="for each engine and query")
-    parser.add_argument(
-        "--clock", default="wall", metavar="wall|cpu", help="cpu: processor time, for a busy machine"
+    add(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="the page to write; by default benchmarks.md beside the results",
     )
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables into a Markdown file")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
-    parser.add_argument("--windows", metavar="10d,30d,…", help="Meander alone, over windows of these sizes")
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="with --windows: draw throughput (and FILE-p99) as SVG"
-    )
-    parser.add_argument("--threads", default="1", metavar="1,2", help="with --windows: threads for closures")
-    parser.add_argument(
-        "--cells",
-        metavar="2,3,8",
-        help="Meander alone: how work and edges spread over these numbers of cells",
-    )
-    parser.add_argument(
-        "--only", default="engines", metavar="engines|spark|values", help="which part to measure"
-    )
-    parser.add_argument(
-        "--batches", type=int, default=40, metavar="N", help="with --only spark: small batches to measure"
-    )
+    add("--again", action="store_true", help="measure again what is stored")
+    add("--show", action="store_true", help="measure nothing: tables and page of what is stored")
     # A signal that ends this program ends the engine that is being measured, too.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

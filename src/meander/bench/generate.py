@@ -1,5 +1,7 @@
 """Generated graphs, for a machine that has none of the files: always the same edges, in the shape of the real ones.
 
+They have any number of edges, within the same number of days; vertices grow with the edges.
+
 `cyclic` is a small community in which everybody answers and comments on everybody, some far more than others, so
 that closures are dense. `trees` is a social network: persons make friends, moderators open forums, posts start
 reply trees, and people like what is new.
@@ -19,15 +21,16 @@ DAYS = 120
 Row = tuple[str, str, str, int]
 
 
-def make_graph(name: str) -> pa.Table:
-    """The generated graph of that name, as a table of src, label, trg and ts."""
-    rows = sorted(cyclic() if name == "cyclic" else trees(), key=lambda row: row[3])
+def make_graph(name: str, edges: int) -> pa.Table:
+    """The generated graph of that name, with about this number of edges, as a table of src, label, trg and ts."""
+    rows = sorted(cyclic(edges) if name == "cyclic" else trees(edges), key=lambda row: row[3])
     src, label, trg, ts = zip(*rows, strict=True)
     return pa.table({"src": src, "label": label, "trg": trg, "ts": pa.array(ts, pa.int64())})
 
 
-def cyclic(persons: int = 400, edges: int = 12_000, seed: int = 1) -> list[Row]:
+def cyclic(edges: int, seed: int = 1) -> list[Row]:
     """Comments and answers between persons, the chance of each falling with its number."""
+    persons = max(10, edges // 30)
     random = np.random.default_rng(seed)
     weight = 1 / np.arange(1, persons + 1)
     chosen = random.choice(persons, (edges, 2), p=weight / weight.sum()).tolist()
@@ -38,8 +41,9 @@ def cyclic(persons: int = 400, edges: int = 12_000, seed: int = 1) -> list[Row]:
     ]
 
 
-def trees(persons: int = 80, forums: int = 60, messages: int = 6_000, seed: int = 2) -> list[Row]:
+def trees(edges: int, seed: int = 2) -> list[Row]:
     """Forums, posts, replies to recent messages, likes of recent messages, and friendships."""
+    persons, forums, messages = max(10, edges // 225), max(5, edges // 300), edges // 3
     random = np.random.default_rng(seed)
     rows: list[Row] = []
 

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 
 def describe() -> dict[str, str | int]:
-    """Cores, memory, processor, system, Python and the day."""
+    """Cores, memory, processor, system and Python."""
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "memory_gib": _memory(),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "date": datetime.date.today().isoformat(),
     }
 
 
-def sentence(machine: dict[str, str | int]) -> str:
-    """The same as a sentence."""
+def machine_in_words(machine: Mapping[str, str | int]) -> str:
+    """The machine in plain words."""
     memory = f" and {machine['memory_gib']} GiB of memory" if machine["memory_gib"] else ""
     return (
-        f"Measured on {machine['date']} on a machine with {machine['cores']} cores{memory} ({machine['processor']}, "
-        f"{machine['system']}), Python {machine['python']}; each engine had one thread."
+        f"a machine with {machine['cores']} cores{memory} ({machine['processor']}, {machine['system']}), "
+        f"Python {machine['python']}"
     )
 
 

@@ -1,359 +1,248 @@
-"""The benchmark: for each workload the peers as far as they get, then Meander on the same edges and on all.
+"""The benchmark: all tasks that are not stored yet, one after the other, and then the page.
 
-A peer's figure counts only where its answers agree with Meander's, at the end of the prefix and at slides before it.
+Each task runs in a process of its own. Its result is stored before the next one starts, so a run that was interrupted
+is continued by the same command. A task that fails leaves its failure among the results, and is tried again
+next time.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import shlex
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from itertools import product, zip_longest
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from meander.bench import own, tables
-from meander.bench.data import Graph, data_folder, is_available, load
-from meander.bench.hardware import describe, sentence
-from meander.bench.measurement import CLOCKS, BenchError, Measurement, check_equal
+from meander.bench.data import Graph, choose_data, load
+from meander.bench.experiments import EXPERIMENTS, FULL, QUICK, Scope, tasks_of
+from meander.bench.isolation import perform
 from meander.bench.peers import pathway
-from meander.bench.plots import line_chart
-from meander.bench.tables import Comparison, Report, Row
-from meander.bench.workloads import DATA_SETS, QUERIES, DataSet, Workload, choose
+from meander.bench.report.page import write_page
+from meander.bench.report.summary import outline
+from meander.bench.report.terminal import print_sections
+from meander.bench.results import Results
+from meander.bench.tasks import Task
+from meander.bench.workloads import QUERIES, choose_queries
 from meander.errors import ArgumentError
-from meander.options import RunOptions
-from meander.physical.path_operators import PATH_OPERATORS
-from meander.syntax.durations import format_duration, parse_duration
+from meander.syntax.durations import parse_duration
 
-COUNTED_SLIDES = 9
-KINDS = {"dense": ("mathoverflow", "cyclic"), "social": ("snb", "trees")}
-"""The graph of a file, and a generated one of the same kind."""
-PARTS = ("engines", "spark", "values")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is the same for all workloads of a run."""
-
-    window: int
-    slide: int
-    limit: float
-    path_operator: str
-    clock: str
-    prefix: int | None
+HOUR, DAY = 3_600, 86_400
+INTERRUPTED = 130
 
 
 def run(
     *,
+    only: str = "all",
+    profile: bool = False,
+    quick: bool = False,
     data: str = "all",
+    labels: str = "",
     queries: str = "all",
     prefix: int | None = None,
-    peers: bool = True,
-    path_operator: str = "auto",
     window: str = "30d",
     slide: str = "1d",
-    time_limit: str = "60s",
-    clock: str = "wall",
-    write: Path | None = None,
-    json: Path | None = None,
-    windows: str | None = None,
-    plot: Path | None = None,
-    threads: str = "1",
-    cells: str | None = None,
-    only: str = "engines",
-    batches: int = 40,
+    windows: str = "10d,20d,30d,60d,120d",
+    slides: str = "1h,6h,1d,7d",
+    cells: str = "2,3,8",
+    time_limit: str | None = None,
+    peers: bool = True,
+    results: Path = Path("meander-bench/results.json"),
+    page: Path | None = None,
+    again: bool = False,
+    show: bool = False,
 ) -> int:
-    """Measure, print the tables, and write the requested files; returns 1 if an engine failed or was wrong, else 0.
+    """Measure what is not stored in `results` yet, write the page, print the tables; returns the exit status.
 
-    With `windows` Meander alone is measured, over each of these window sizes, with each path operator named and each
-    number of `threads`; `plot` then gets a chart of the throughput, with one of the p99 of a slide beside it. With
-    `cells` the spread of work and edges over these numbers of cells is measured.
+    `page` is by default `benchmarks.md` beside the results; its plots are in the folder of the results. With `again`
+    stored measurements are made again; with `show` nothing is measured, and the page is made of what is stored.
     """
-    operators = [_one_of("--path-operator", name, tuple(PATH_OPERATORS)) for name in _names(path_operator)]
-    if not operators or (len(operators) > 1 and windows is None):
-        raise ArgumentError(
-            f"--path-operator {path_operator}", hint="several can be compared with --windows alone"
+    console = Console(stderr=True, highlight=False)
+    stored = Results.load(results)
+    names = ["profile"] if profile else _experiments(only)
+    page = page or results.parent / "benchmarks.md"
+    if not show:
+        scope = _scope(
+            console,
+            quick,
+            data,
+            labels,
+            queries,
+            prefix,
+            window,
+            slide,
+            windows,
+            slides,
+            cells,
+            time_limit,
+            peers,
         )
-    setting = Setting(
-        window=_duration("--window", window),
-        slide=_duration("--slide", slide),
-        limit=float(_duration("--time-limit", time_limit)),
-        path_operator=operators[0],
-        clock=_one_of("--clock", clock, CLOCKS),
-        prefix=prefix,
-    )
-    if setting.window < setting.slide:
+        tasks = tasks_of(names, scope)
+        if not tasks:
+            raise ArgumentError(
+                "there is nothing to measure",
+                hint="the chosen queries, graphs and experiments do not go together",
+            )
+        try:
+            measure(tasks, stored, results, console, again=again)
+        except KeyboardInterrupt:
+            console.print("interrupted: the same command continues with what is left", soft_wrap=True)
+            return INTERRUPTED
+    write_page(stored, page, plots=results.parent)
+    print_sections(stored, names)
+    failures = [record for record in stored.failures if record["experiment"] in names]
+    for record in failures:
+        console.print(f"failed: {outline(record)}", soft_wrap=True)
+    console.print(f"results: {results}\npage: {page}", soft_wrap=True)
+    return 1 if failures else 0
+
+
+def measure(
+    tasks: Sequence[Task], stored: Results, path: Path, console: Console, *, again: bool = False
+) -> None:
+    """Perform the tasks of which nothing is stored, and store each result at once."""
+    stored.start()
+    stored.drop_others(tasks)
+    waiting = [task for task in tasks if again or not stored.has(task)]
+    if len(waiting) < len(tasks):
+        console.print(f"{len(tasks) - len(waiting)} of {len(tasks)} measurements are there already")
+    pace = Pace([stored.expected_seconds(task) for task in waiting])
+    with tempfile.TemporaryDirectory(prefix="meander-bench-", ignore_cleanup_errors=True) as folder:
+        inputs = Inputs(Path(folder))
+        for number, task in enumerate(waiting):
+            at = f"[{number + 1}/{len(waiting)}]"
+            with console.status(f"{at} {task.key} · {pace.left()}"):
+                begun = time.perf_counter()
+                outcome = perform(task, inputs.file(task))
+                seconds = time.perf_counter() - begun
+            stored.add(task, outcome, seconds)
+            stored.save(path)
+            pace.done(seconds)
+            record = stored.measurements[task.key]
+            console.print(
+                f"{at} {outline(record)} ({seconds:,.1f} s) · {pace.left()}", markup=False, soft_wrap=True
+            )
+
+
+class Pace:
+    """The time that is left: what tasks are expected to take, times how that has held so far."""
+
+    def __init__(self, expected: list[float]) -> None:
+        self.expected = expected
+        self.number = 0
+        self.spent = 0.0
+
+    def done(self, seconds: float) -> None:
+        self.number += 1
+        self.spent += seconds
+
+    @property
+    def seconds(self) -> float:
+        so_far, rest = sum(self.expected[: self.number]), sum(self.expected[self.number :])
+        # Until some of it is done, expectation counts more than experience.
+        return rest * (self.spent + 30) / (so_far + 30)
+
+    def left(self) -> str:
+        minutes = self.seconds / 60
+        return f"about {minutes:,.0f} min left" if minutes >= 1 else "less than a minute left"
+
+
+class Inputs:
+    """The edges of tasks as files, each written once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.graphs: dict[str, Graph] = {}
+        self.files: dict[tuple[object, ...], Path] = {}
+
+    def file(self, task: Task) -> Path:
+        settings = task.settings
+        key = (task.data.name, tuple(task.labels), settings["prefix"], settings["aligned"])
+        if key not in self.files:
+            if task.data.name not in self.graphs:
+                self.graphs[task.data.name] = load(task.data)
+            graph = self.graphs[task.data.name]
+            if task.labels:
+                graph = graph.of(task.labels)
+            if not graph.edges:
+                raise ArgumentError(f"{task.data.name} has no edges with the labels {', '.join(task.labels)}")
+            if settings["prefix"] is not None:
+                graph = graph.prefix(settings["prefix"], settings["aligned"])
+            self.files[key] = self.folder / f"{len(self.files)}.tsv"
+            graph.write(self.files[key])
+        return self.files[key]
+
+
+def _scope(
+    console: Console,
+    quick: bool,
+    data: str,
+    labels: str,
+    queries: str,
+    prefix: int | None,
+    window: str,
+    slide: str,
+    windows: str,
+    slides: str,
+    cells: str,
+    time_limit: str | None,
+    peers: bool,
+) -> Scope:
+    """What the options ask for."""
+    if prefix is not None and prefix < 1:
+        raise ArgumentError(f"--prefix {prefix} leaves no edges", hint="it is a number of edges, 1 or more")
+    limits = QUICK if quick else FULL
+    if time_limit is not None:
+        limit = float(_duration("--time-limit", time_limit))
+        limits = replace(limits, peer=limit, slide_peer=limit, variant=limit, own=max(limits.own, limit))
+    if quick:
+        windows = "10d,30d,120d" if windows == "10d,20d,30d,60d,120d" else windows
+        slides = "6h,1d,7d" if slides == "1h,6h,1d,7d" else slides
+        cells = "2" if cells == "2,3,8" else cells
+    size, step = _duration("--window", window), _duration("--slide", slide)
+    if size < step:
         raise ArgumentError(
             f"a window of {window} is shorter than its slide of {slide}",
             hint="answers are compared at the ends of slides, where such a window is empty",
         )
-    if prefix is not None and prefix < 1:
-        raise ArgumentError(f"--prefix {prefix} leaves no edges", hint="it is a number of edges, 1 or more")
-    console = Console(stderr=True, highlight=False)
-    workloads = choose(_data_sets(data, console), list(QUERIES) if queries == "all" else _names(queries))
-    if _one_of("--only", only, PARTS) == "values":
-        return _measure_values([workload.data for workload in workloads], setting, console, write, json)
-    if only == "spark":
-        return _measure_spark(
-            [workload.data for workload in workloads], batches, setting, console, write, json
-        )
-    if cells is not None:
-        return _measure_cells(workloads, _numbers("--cells", cells), setting, console, write, json)
-    if windows is not None:
-        sizes = [_duration("--windows", size) for size in _names(windows)]
-        return _measure_windows(workloads, sizes, operators, _numbers("--threads", threads), setting, plot)
-    report = Report(
-        describe(),
-        setting.window,
-        setting.slide,
-        path_operator,
-        clock,
-        _command(data, queries, prefix, path_operator, window, slide, time_limit, clock),
-    )
-    measures = _peers(console) if peers else {}
-    graphs: dict[str, Graph] = {}
-    for workload in workloads:
-        name = workload.data.name
-        if name not in graphs:
-            graphs = {name: load(workload.data)}
-        report.rows.append(_measure(workload, graphs[name].of(workload.labels), setting, measures, console))
-        if write is not None:
-            tables.write_markdown(report, write)
-        if json is not None:
-            tables.write_json(report.as_dict(), json)
-    tables.print_report(report)
-    return 1 if any(row.fault for row in report.rows) else 0
-
-
-Peer = Callable[[Graph, Workload, Setting], Measurement | None]
-
-
-def _on_pathway(graph: Graph, workload: Workload, setting: Setting) -> Measurement | None:
-    return pathway.measure(
-        graph,
-        workload,
-        window=setting.window,
-        slide=setting.slide,
-        limit=setting.limit,
-        grow=setting.prefix is None,
+    return Scope(
+        data=choose_data(data, _names(labels), lambda text: console.print(text, soft_wrap=True)),
+        queries=list(QUERIES) if queries == "all" else choose_queries(_names(queries)),
+        window=size,
+        slide=step,
+        windows=sorted(_duration("--windows", name) for name in _names(windows)),
+        slides=sorted(_duration("--slides", name) for name in _names(slides)),
+        cells=_numbers("--cells", cells),
+        prefix=prefix,
+        peers=_installed_peers(console) if peers else [],
+        limits=limits,
     )
 
 
-def _on_duckdb(graph: Graph, workload: Workload, setting: Setting) -> Measurement | None:
-    from meander.bench.peers import duckdb
-
-    measured = duckdb.measure(
-        graph, workload, window=setting.window, slide=setting.slide, limit=setting.limit
-    )
-    return measured if measured.edges else None
-
-
-def _peers(console: Console) -> dict[str, Peer]:
+def _installed_peers(console: Console) -> list[str]:
     """The peers that are installed; prints which are not."""
-    installed: dict[str, Peer] = {}
+    installed = []
     if pathway.interpreter() is not None:
-        installed["Pathway"] = _on_pathway
+        installed.append("Pathway")
     else:
         console.print(f"Pathway is skipped: it is not installed ({pathway.INSTALL})", soft_wrap=True)
     if importlib.util.find_spec("duckdb") is not None:
-        installed["DuckDB"] = _on_duckdb
+        installed.append("DuckDB")
     else:
         console.print("DuckDB is skipped: it is not installed (pip install duckdb)", soft_wrap=True)
     return installed
 
 
-def _measure(
-    workload: Workload, graph: Graph, setting: Setting, peers: dict[str, Peer], console: Console
-) -> Row:
-    """One workload: the peers first, as Meander is measured on the prefixes that they process, too."""
-    if setting.prefix is not None:
-        graph = graph.prefix(setting.prefix, setting.slide)
-    row = Row(workload, graph.edges)
-    what = f"{workload.data.name} {workload.query}"
-    known: dict[int, Measurement] = {}
-
-    def on_meander(part: Graph) -> Measurement:
-        if part.edges not in known:
-            with console.status(f"{what}: Meander on {part.edges:,} edges"):
-                known[part.edges] = own.measure(
-                    part,
-                    workload,
-                    window=setting.window,
-                    slide=setting.slide,
-                    limit=setting.limit,
-                    counted=_counted(part, setting.slide),
-                    variants=[RunOptions(path_operator=setting.path_operator)],
-                )[0]
-        return known[part.edges]
-
-    try:
-        for name, measure in peers.items():
-            with console.status(f"{what}: {name}"):
-                measured = measure(graph, workload, setting)
-            if measured is None:
-                console.print(
-                    f"{what}: {name} did not complete a slide within the time limit", soft_wrap=True
-                )
-                continue
-            part = graph.prefix(measured.edges, setting.slide)
-            ours = on_meander(part)
-            if ours.edges < part.edges:
-                raise BenchError(
-                    f"Meander processed {ours.edges:,} edges in the time limit, and {name} {measured.edges:,}: "
-                    "no comparison"
-                )
-            row.peers[name] = Comparison(measured, ours, check_equal(what, ours, measured))
-        row.own = on_meander(graph)
-    except BenchError as error:
-        row.fault = str(error)
-        row.peers.clear()
-    rates = [f"{name} {peer.peer.rate(setting.clock):,.0f}" for name, peer in row.peers.items()]
-    if row.own is not None:
-        rates.insert(0, f"Meander {row.own.rate(setting.clock):,.0f}")
-    console.print(f"{what}: {row.fault or ', '.join(rates) + ' edges/s'}", soft_wrap=True)
-    return row
-
-
-def _measure_windows(
-    workloads: list[Workload],
-    sizes: list[int],
-    operators: list[str],
-    numbers: list[int],
-    setting: Setting,
-    plot: Path | None,
-) -> int:
-    """Throughput and the p99 of a slide against the size of the window, for each query, path operator and number of
-    threads."""
-    out, console = Console(highlight=False), Console(stderr=True, highlight=False)
-    rates: dict[tuple[str, ...], list[tuple[float, float]]] = {}
-    slides: dict[tuple[str, ...], list[tuple[float, float]]] = {}
-    for workload in workloads:
-        graph = load(workload.data).of(workload.labels)
-        if setting.prefix is not None:
-            graph = graph.prefix(setting.prefix, setting.slide)
-        variants = [
-            RunOptions(path_operator=operator, threads=threads)
-            for operator, threads in product(operators, numbers)
-        ]
-        for size in sizes:
-            with console.status(f"{workload.data.name} {workload.query}: window {format_duration(size)}"):
-                measurements = own.measure(
-                    graph, workload, window=size, slide=setting.slide, limit=setting.limit, variants=variants
-                )
-            best = max(measured.rate(setting.clock) for measured in measurements)
-            for options, measured in zip(variants, measurements, strict=True):
-                threads = [f"{options.threads} threads"] if options.threads > 1 else []
-                what = (workload.data.name, workload.query, options.path_operator, *threads)
-                rate, p99 = measured.rate(setting.clock), (measured.p99 or 0.0) * 1e3
-                rates.setdefault(what, []).append((float(size), rate))
-                slides.setdefault(what, []).append((float(size), p99))
-                share = f" ({rate / best:.2f} of the fastest)" if len(measurements) > 1 else ""
-                out.print(
-                    f"{' '.join(what)}, window {format_duration(size)}: {rate:,.0f} edges/s{share} over "
-                    f"{measured.edges:,} edges, p99 of a slide {p99:,.1f} ms",
-                    soft_wrap=True,
-                )
-    if plot is not None:
-        # The title has the words that all lines have in common, each line the rest.
-        columns = [set(column) for column in zip_longest(*rates, fillvalue="1 thread")]
-        common = ", ".join(next(iter(column)) for column in columns if len(column) == 1)
-        for path, upward, lines in (
-            (plot, "edges per second", rates),
-            (plot.with_stem(plot.stem + "-p99"), "p99 of a slide, ms", slides),
-        ):
-            named = {
-                " ".join(word for word, column in zip(what, columns, strict=False) if len(column) > 1): line
-                for what, line in lines.items()
-            }
-            path.write_text(
-                line_chart(common or upward, "window", upward, named, show=_days), encoding="utf-8"
+def _experiments(only: str) -> list[str]:
+    names = list(EXPERIMENTS) if only == "all" else _names(only)
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise ArgumentError(
+                f"unknown experiment {name!r}", hint=f"experiments are {', '.join(EXPERIMENTS)}, all"
             )
-    return 0
-
-
-def _measure_cells(
-    workloads: list[Workload],
-    numbers: list[int],
-    setting: Setting,
-    console: Console,
-    write: Path | None,
-    json: Path | None,
-) -> int:
-    # It imports PySpark, which no other measurement needs.
-    from meander.bench import cells
-
-    spreads = cells.measure_cells(
-        workloads,
-        numbers,
-        window=setting.window,
-        slide=setting.slide,
-        prefix=setting.prefix or cells.PREFIX,
-        path_operator=setting.path_operator,
-        note=lambda spread: console.print(
-            f"{spread.data} {spread.query}, {spread.cells} cells: {spread.seconds:.2f} s"
-        ),
-    )
-    machine = describe()
-    text = f"{sentence(machine)}\n\n{cells.as_markdown(spreads)}"
-    print(text)
-    if write is not None:
-        tables.write_between_marks(text, write, "# Cells")
-    if json is not None:
-        tables.write_json({"machine": machine, "cells": [asdict(spread) for spread in spreads]}, json)
-    return 0
-
-
-def _measure_spark(
-    data: list[DataSet],
-    batches: int,
-    setting: Setting,
-    console: Console,
-    write: Path | None,
-    json: Path | None,
-) -> int:
-    # It imports PySpark: engines are measured without it.
-    from meander.bench import spark_run
-
-    chosen = next((graph for graph in data if graph.name in KINDS["social"]), DATA_SETS["trees"])
-    graph = load(chosen)
-    if setting.prefix is not None:
-        graph = graph.prefix(setting.prefix, setting.slide)
-    measured = spark_run.measure(
-        graph, chosen, window=setting.window, slide=setting.slide, batches=batches, console=console
-    )
-    machine = describe()
-    notes = [sentence(machine), f"Data: {chosen.about}. Both sides of a ratio are of one run."]
-    tables.print_sections(measured.sections(), notes)
-    if write is not None:
-        text = "\n\n".join([*notes, *tables.sections_as_markdown(measured.sections())])
-        tables.write_between_marks(text, write, "# Benchmarks", tables.SPARK_MARKS)
-    if json is not None:
-        tables.write_json({"machine": machine, "data": chosen.name, **asdict(measured)}, json)
-    return 0
-
-
-def _measure_values(
-    data: list[DataSet], setting: Setting, console: Console, write: Path | None, json: Path | None
-) -> int:
-    # It imports DuckDB, which no other measurement of Meander needs.
-    from meander.bench import values
-
-    chosen = next((graph for graph in data if graph.name in KINDS["dense"]), DATA_SETS["cyclic"])
-    graph = load(chosen)
-    if setting.prefix is not None:
-        graph = graph.prefix(setting.prefix, setting.slide)
-    measured = values.measure(graph, "c2q", limit=setting.limit, console=console)
-    machine = describe()
-    notes = [sentence(machine), f"Data: {chosen.about}, and generated transfers."]
-    tables.print_sections(measured.sections(), notes)
-    if write is not None:
-        text = "\n\n".join([*notes, *tables.sections_as_markdown(measured.sections())])
-        tables.write_between_marks(text, write, "# Benchmarks", tables.VALUES_MARKS)
-    if json is not None:
-        tables.write_json({"machine": machine, "data": chosen.name, **asdict(measured)}, json)
-    return 0
+    return names
 
 
 def _numbers(option: str, text: str) -> list[int]:
@@ -368,34 +257,6 @@ def _numbers(option: str, text: str) -> list[int]:
     return numbers
 
 
-def _days(size: float) -> str:
-    return format_duration(int(size))
-
-
-def _counted(graph: Graph, slide: int) -> list[int]:
-    """The slides at whose ends the answers are counted: spread over the prefix, the last one among them."""
-    first, last = int(graph.ts[0] // slide), int(graph.ts[-1] // slide)
-    return sorted({last - (last - first) * step // COUNTED_SLIDES for step in range(COUNTED_SLIDES)})
-
-
-def _data_sets(data: str, console: Console) -> list[str]:
-    """The named data sets, each once; for a kind, the one with a file, or the generated one if there is no file."""
-    names: dict[str, None] = {}
-    for name in _names("dense,social" if data == "all" else data):
-        if name in KINDS:
-            real, name = KINDS[name]
-            if is_available(DATA_SETS[real]):
-                name = real
-            else:
-                console.print(
-                    f"{DATA_SETS[real].file} is not in {data_folder()} (MEANDER_DATA names another folder): "
-                    f"{name}, a generated graph, is measured instead",
-                    soft_wrap=True,
-                )
-        names[name] = None
-    return list(names)
-
-
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -408,34 +269,3 @@ def _duration(option: str, text: str) -> int:
     if duration == 0:
         raise ArgumentError(f"{option}: a duration of zero", hint="write 30d, 12h or 60s")
     return duration
-
-
-def _one_of(option: str, value: str, accepted: tuple[str, ...]) -> str:
-    if value not in accepted:
-        raise ArgumentError(f"{option} {value} is unknown", hint=f"it is one of {', '.join(accepted)}")
-    return value
-
-
-def _command(
-    data: str,
-    queries: str,
-    prefix: int | None,
-    path_operator: str,
-    window: str,
-    slide: str,
-    time_limit: str,
-    clock: str,
-) -> str:
-    """The command of this run."""
-    given = {
-        "--data": (data, "all"),
-        "--queries": (queries, "all"),
-        "--prefix": (prefix, None),
-        "--path-operator": (path_operator, "auto"),
-        "--window": (window, "30d"),
-        "--slide": (slide, "1d"),
-        "--time-limit": (time_limit, "60s"),
-        "--clock": (clock, "wall"),
-    }
-    words = [word for name, (value, usual) in given.items() if value != usual for word in (name, str(value))]
-    return shlex.join(["meander", "bench", *words])

@@ -8,7 +8,7 @@ relations to load.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from meander.errors import ArgumentError
@@ -25,6 +25,8 @@ QUERIES: Mapping[str, str] = {
     "Q6": "Answer(x, y) <- a+(x, y) as AP, b(x, m), c(m, y).",
     "Q7": "RL(x, y) <- a+(x, y) as AP, b(x, m), c(m, y).\nAnswer(x, m) <- RL+(x, y) as RLP, c(m, y).",
 }
+PATH_QUERIES = ("Q1", "Q2", "Q3", "Q4")
+"""The queries whose answers are paths."""
 
 _ATOM = re.compile(rf"\b([{ROLES}])\((\w+), (\w+)\)")
 _ROLE = re.compile(rf"\b([{ROLES}])\b")
@@ -47,12 +49,17 @@ _SOCIAL = {
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A graph to measure on: a file beside the project, or, if `file` is empty, a generated one."""
+    """A graph to measure on: a file, or, if `file` is empty, the generated one of that name with `edges` edges.
+
+    A relative path is one in the folder of data sets (see `data`).
+    """
 
     name: str
     about: str
     bindings: Mapping[str, tuple[str, ...]] = field(hash=False)
     file: str = ""
+    edges: int = 0
+    dense: bool = False
 
 
 DATA_SETS: Mapping[str, DataSet] = {
@@ -63,6 +70,7 @@ DATA_SETS: Mapping[str, DataSet] = {
             "sx-mathoverflow: people answering and commenting on each other, dense and cyclic",
             _COMMENTS,
             "sx-mathoverflow.tsv.gz",
+            dense=True,
         ),
         DataSet(
             "snb",
@@ -70,10 +78,34 @@ DATA_SETS: Mapping[str, DataSet] = {
             _SOCIAL,
             "ldbc-snb-sf0.1.tsv.gz",
         ),
-        DataSet("cyclic", "generated: people answering and commenting on each other", _COMMENTS),
-        DataSet("trees", "generated: posts, reply trees, likes and friendships", _SOCIAL),
+        DataSet(
+            "cyclic",
+            "generated: people answering and commenting on each other",
+            _COMMENTS,
+            edges=12_000,
+            dense=True,
+        ),
+        DataSet("trees", "generated: posts, reply trees, likes and friendships", _SOCIAL, edges=18_000),
     )
 }
+
+
+def generated(name: str, edges: int) -> DataSet:
+    """A generated data set of another size."""
+    known = DATA_SETS[name]
+    return DataSet(f"{name}:{edges}", known.about, known.bindings, edges=edges, dense=known.dense)
+
+
+def from_file(path: str, labels: Sequence[str]) -> DataSet:
+    """A file of the user's, with the relations that stand for `a`, `b` and `c`."""
+    relations = dict(zip(ROLES, labels, strict=False))
+    bindings = {}
+    for query, text in QUERIES.items():
+        roles = sorted(set(_ROLE.findall(text)))
+        if all(role in relations for role in roles):
+            bindings[query] = tuple(relations[role] for role in roles)
+    shown = ", ".join(f"{role} = {relation}" for role, relation in relations.items())
+    return DataSet(path.rpartition("/")[2].partition(".")[0], f"{path}, with {shown}", bindings, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +118,7 @@ class Workload:
     @property
     def relations(self) -> tuple[str, ...]:
         """What `a`, `b` and `c` stand for, as far as the query has them."""
-        return self.data.bindings[self.query]
+        return tuple(self.data.bindings[self.query])
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -105,14 +137,9 @@ class Workload:
         return f"STREAM {STREAM} WINDOW {window} SLIDE {slide}\n{rules}\n"
 
 
-def choose(data: list[str], queries: list[str]) -> list[Workload]:
-    """The workloads of the named data sets and queries, in the order of the tables."""
-    for name in data:
-        if name not in DATA_SETS:
-            raise ArgumentError(
-                f"unknown data set {name!r}", hint=f"data sets are {', '.join(DATA_SETS)}, all"
-            )
+def choose_queries(queries: Sequence[str]) -> list[str]:
+    """The named queries, each once."""
     for name in queries:
         if name not in QUERIES:
             raise ArgumentError(f"unknown query {name!r}", hint=f"queries are {', '.join(QUERIES)}")
-    return [Workload(DATA_SETS[name], query) for name in data for query in queries]
+    return list(dict.fromkeys(queries))

@@ -138,7 +138,7 @@ def explain(
         _write(svg, explanation.draw(stage, _name_of(query)))
     print_sections(shown)
     if stage in STAGES:
-        _warn(compiled, options)
+        _warn(compiled, options, input_known=False)
 
 
 def _write(path: Path, content: str) -> None:
@@ -298,7 +298,7 @@ def run(
     keep_apart("--rejects", rejects, inputs)
     if rejects is not None and is_same_file(rejects, out):
         raise ArgumentError("--rejects and --out are one file", hint="name another file for the rejects")
-    _warn(compiled, options)
+    _warn(compiled, options, input_known=True)
     request = Request(
         compiled,
         options,
@@ -315,10 +315,10 @@ def run(
     run_request(request, runner)
 
 
-def _warn(query: CompiledQuery, options: RunOptions) -> None:
+def _warn(query: CompiledQuery, options: RunOptions, *, input_known: bool) -> None:
     from meander.explain.warnings import warnings_of
 
-    for warning in warnings_of(query.regular, options.time_unit):
+    for warning in warnings_of(query.regular, options.time_unit, input_known=input_known):
         print_warning(warning.show(query.text))
 
 
@@ -345,7 +345,13 @@ def draw(
     from meander.cli.drawing import read_answers
     from meander.drawing import draw_paths
 
-    _write(svg, draw_paths(read_answers(answers), title, unit=check_choice("--time-unit", time_unit, UNITS)))
+    records = read_answers(answers)
+    _write(svg, draw_paths(records, title, unit=check_choice("--time-unit", time_unit, UNITS)))
+    if not any(record.get("path") for record in records):
+        print_note(
+            f"note: no answer of {answers} has a path, so {svg} shows none\n"
+            "hint: `meander run --paths` writes the paths of answers that are paths, such as those of a+(x, y)"
+        )
 
 
 @app.command()

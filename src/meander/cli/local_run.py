@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from meander.cli.terminal import print_warning
-from meander.dataflow.answers import AnswerSchema
+from meander.dataflow.answers import Answers, AnswerSchema
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
 from meander.dataflow.files import Meter
@@ -64,11 +64,7 @@ class LocalRun:
 
     @property
     def labels_unseen(self) -> list[str]:
-        return [label for label, seen in self._dataflow.labels_seen().items() if not seen]
-
-    @property
-    def properties_unseen(self) -> list[str]:
-        return self.tally.properties_unseen
+        return self._dataflow.labels_unseen()
 
     def wait(self) -> None:
         """Process all input and write all answers, or as many as their reader takes."""
@@ -89,6 +85,7 @@ class LocalRun:
                 if rejects is not None:
                     rejects.write(rows)
 
+            batch: list[Answers] = []
             for _, answers in run_local(
                 self._dataflow,
                 self._sources,
@@ -99,8 +96,15 @@ class LocalRun:
                 note=self._count,
                 warn=self._warn_of_jump,
             ):
-                sink.write(answers)
                 self.tally.answers += answers.rows
+                batch.append(answers)
+                if len(batch) == len(self._plan.results):
+                    # Several results are one output, in order of time.
+                    if len(batch) == 1:
+                        sink.write(answers)
+                    else:
+                        sink.write_merged(batch)
+                    batch = []
                 if sink.done:
                     break
 

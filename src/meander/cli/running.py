@@ -76,10 +76,6 @@ class Run(Protocol):
     @property
     def labels_unseen(self) -> list[str]: ...
 
-    @property
-    def properties_unseen(self) -> list[str]:
-        """A sentence about each property that no edge has had."""
-
     def wait(self) -> object:
         """Return when the input has been processed; raise if the run fails."""
 
@@ -102,12 +98,9 @@ def run(request: Request, runner: str) -> None:
             print_warning(message)
 
     def summarize() -> None:
-        if started.tally.edges and started.labels_unseen:
-            labels = " or ".join(started.labels_unseen)
-            print_note(f"note: no edge had the label {labels}, which the query reads")
-        if started.tally.edges:
-            for unseen in started.properties_unseen:
-                print_note(f"note: {unseen}")
+        # An earlier run may have had what this one, which resumes it, has not.
+        for unseen in started.tally.unseen(started.labels_unseen) if not started.resumed else ():
+            print_note(f"note: {unseen}")
         progress.finish(
             started.tally,
             started.state_bytes,
@@ -206,9 +199,12 @@ def _progress(request: Request) -> Progress:
 
 
 def _note_extra_columns(request: Request) -> None:
+    from meander.dataflow.layout import expiry_warning, ignores_expiry
     from meander.dataflow.sources.columns import extra_columns
 
     layouts = request.layouts()
     for name, path in request.streams.items():
         for file, names in extra_columns(path, layouts[name]):
+            if ignores_expiry(layouts[name], names):
+                print_warning("\nhint: ".join(expiry_warning(name)))
             print_note(f"note: columns of {file} that are ignored: {', '.join(names)}")

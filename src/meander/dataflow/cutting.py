@@ -6,7 +6,7 @@ With paths, a part also ends before each deletion that may retract a path, and a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,11 +48,12 @@ class CutState(Fields):
 class Cutter:
     limits = CutLimits()
 
-    def __init__(self, store: Store, *, paths: bool, retracts_paths: bool) -> None:
+    def __init__(self, store: Store, *, paths: bool, retracts_paths: bool, tables: Collection[str]) -> None:
         self.state = CutState(store, "cut")
         self.state.rows = self.limits.first
         self.paths = paths
         self.retracts_paths = retracts_paths
+        self.tables = tables
 
     def cut(self, edges: Mapping[str, Edges], reached: int, upto: int | None) -> Iterator[Part]:
         """The parts of a batch that follows time `reached`; none if `upto` is None."""
@@ -97,10 +98,14 @@ class Cutter:
         return bound
 
     def _deletions(self, edges: Mapping[str, Edges]) -> Array:
-        """The instants of deletions, if a deletion may retract the path of a record."""
+        """The instants of deletions, if a deletion may retract the path of a record; a row of a table may delete the
+        one that it replaces."""
         if not self.retracts_paths:
             return NO_TIMES
-        return np.unique(np.concatenate([NO_TIMES, *(rows.ts[rows.op < 0] for rows in edges.values())]))
+        deleting = [
+            rows.ts if stream in self.tables else rows.ts[rows.op < 0] for stream, rows in edges.items()
+        ]
+        return np.unique(np.concatenate([NO_TIMES, *deleting]))
 
     def adapt(self, rows_in: int, rows_out: int) -> None:
         """Choose the size of the next parts by the output of one."""

@@ -18,7 +18,7 @@ from meander.dataflow.answers import Answers
 from meander.dataflow.batch import NO_PAIRS, Batch
 from meander.dataflow.cutting import Cutter, Part
 from meander.dataflow.edges import Edges
-from meander.dataflow.encoding import LabelClass, StreamEncoder, StreamInput
+from meander.dataflow.encoding import StreamEncoder, StreamInput
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.operator import Context, Operator, Pending, Ready
 from meander.dataflow.operators import OPERATORS
@@ -31,6 +31,7 @@ from meander.dataflow.vertices import Vertices
 from meander.errors import ArgumentError, StateError
 from meander.options import MODES
 from meander.physical.plan import PhysicalPlan, ReceiveOp, Result, ScanOp
+from meander.physical.streams import LabelClass
 
 
 class OperatorFigures(NamedTuple):
@@ -113,7 +114,8 @@ class Dataflow:
         clock = self._store("clock")
         self.clock = Clock(clock, "clock")
         retracts_paths = any(result.retracts_paths for result in self.results)
-        self.cutter = Cutter(clock, paths=self.proves, retracts_paths=retracts_paths)
+        tables = {node.stream for node in plan.operators if isinstance(node, ScanOp) and node.table}
+        self.cutter = Cutter(clock, paths=self.proves, retracts_paths=retracts_paths, tables=tables)
         self.reclaimer = VertexReclaimer(clock, self.vertices, self.graph, self.operators, self.results)
         for name in ("rows_in", "rows_out"):
             clock.array(name, len(plan.operators), np.int64)
@@ -298,13 +300,17 @@ class Dataflow:
         return self.budget.used
 
     def labels_seen(self) -> dict[str, bool]:
-        """For each label that a scan reads, whether an edge had it; scans with a predicate count as seen."""
+        """For each label that a scan reads, whether an edge had it, before predicates."""
         seen: dict[str, bool] = {}
-        for number, node in enumerate(self.plan.operators):
-            if isinstance(node, ScanOp) and node.label is not None:
-                had_rows = node.predicate is not None or bool(self.rows_out[number])
-                seen[node.label] = seen.get(node.label, False) or had_rows
+        for encoder in self.encoders.values():
+            for of, had_rows in encoder.seen.items():
+                name = f"{of.label} (of a vertex)" if of.vertex else str(of.label)
+                seen[name] = seen.get(name, False) or had_rows
         return seen
+
+    def labels_unseen(self) -> list[str]:
+        """The labels that a scan reads and that no edge has had."""
+        return [label for label, seen in self.labels_seen().items() if not seen]
 
     def figures(self) -> list[OperatorFigures]:
         """The figures of each operator."""

@@ -7,7 +7,8 @@ so are Arrow's string and integer columns, hence reading and ordering move spans
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,8 +53,14 @@ class Reason:
     BAD_LABEL = "bad label"
     NOT_UTF8 = "not UTF-8"
     UNPARSABLE = "unparsable row"
+    NO_EDGE = "not an edge"
     TOO_LATE = "too late"
     JUMPS_AHEAD = "time jumps ahead"
+
+    @staticmethod
+    def missing(column: str) -> str:
+        """A column that every row has to have a value of is empty, or not there."""
+        return f"{Reason.MISSING} {column}"
 
     @staticmethod
     def bad_value(name: str) -> str:
@@ -71,6 +78,7 @@ VERDICTS: dict[int, str] = {
     parsing.BAD_LABEL: Reason.BAD_LABEL,
     parsing.NOT_UTF8: Reason.NOT_UTF8,
     parsing.UNPARSABLE: Reason.UNPARSABLE,
+    parsing.NO_EDGE: Reason.NO_EDGE,
 }
 """The reason for each verdict of the parsing kernels on a row that cannot be used."""
 
@@ -96,14 +104,18 @@ class Reject(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The origin of edges: the file, the byte from which its lines are counted, and the line (or row) of each."""
+    """The origin of edges: the file, the byte from which its lines are counted, and the line (or row) of each.
+
+    Of rows that are objects in memory, `text` gives the text of one by its number, for a reject.
+    """
 
     path: str
     start: int
     line: Array
+    text: Callable[[int], str] | None = None
 
     def take(self, chosen: Any) -> Origin:
-        return Origin(self.path, self.start, self.line[chosen])
+        return self._replace(line=self.line[chosen])
 
 
 class Text(NamedTuple):
@@ -354,18 +366,24 @@ def reject_edge(edges: Edges, row: int, stream: str, reason: str) -> Reject:
 
 
 def edge_line(edges: Edges, row: int) -> str:
-    """The text of an edge: as it was read, or else the line that a .tsv file would hold for it."""
+    """The text of an edge: as it was read, or else the line that a file would hold for it, of JSON if edges have
+    properties."""
     if edges.line is not None:
         line = edges.line
         return shown(line.data[line.start[row] : line.end[row]].tobytes())
+    origin = edges.origin
+    if origin is not None and origin.text is not None:
+        return origin.text(int(origin.line[row]))
     edge = edges.take(slice(row, row + 1))
-    fields = [str(name.values()[0]) for name in (edge.src, edge.label, edge.trg)]
-    if edge.vertex is not None and edge.vertex[0]:
-        fields[2] = ""
-    fields.append(str(int(edges.ts[row])))
+    is_vertex = edge.vertex is not None and edge.vertex[0]
+    src, label, trg = (name.values()[0] for name in (edge.src, edge.label, edge.trg))
+    fields = {"src": src, "label": label, "trg": None if is_vertex else trg, "ts": int(edges.ts[row])}
     if edges.op[row] < 0:
-        fields.append("-")
-    return "\t".join(fields)
+        fields["op"] = "-"
+    if edge.properties is None:
+        return "\t".join("" if value is None else str(value) for value in fields.values())
+    fields |= {name: column[0].as_py() for name, column in edge.properties.items()}
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def shown(raw: bytes) -> str:

@@ -17,21 +17,15 @@ from meander.dataflow.batch import Batch
 from meander.dataflow.edges import Edges, Text
 from meander.dataflow.labels import LabelIndex
 from meander.dataflow.predicates import EdgeColumns, property_of, reads_ends_only, satisfying
+from meander.dataflow.records import expiries, without_named
 from meander.dataflow.state import Array
 from meander.dataflow.value_names import float_of, missing_rows, numbers_of
 from meander.dataflow.vertices import Vertices
 from meander.kernels.arrivals import ARRIVE, GIVEN, HIGH, LOW, REPLACE_ONLY, WORDS
 from meander.kernels.batch import SRC, TRG
 from meander.physical.plan import ReceiveOp, ScanOp
-from meander.syntax.values import TIME_PROPERTY, Predicate, Property, Ref, ValueType
-
-
-@dataclass(frozen=True, slots=True)
-class LabelClass:
-    """Edges, or vertex tuples, with a label; None: with any."""
-
-    label: str | None
-    vertex: bool = False
+from meander.physical.streams import LabelClass
+from meander.syntax.values import ALL_PROPERTIES, TIME_PROPERTY, Predicate, Property, Ref, ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +88,7 @@ class StreamEncoder:
         self.classes = list(dict.fromkeys(class_of(scan) for scan in scans if selection_of(scan) is None))
         """The label classes whose edges are in the batch of the stream, as `source` numbers them."""
         self.selections = list(dict.fromkeys(filter(None, map(selection_of, scans))))
+        self.has_tuples = any(scan.tuples for scan in scans)
         self.received = next((node.values for node in nodes if isinstance(node, ReceiveOp)), ())
         read = [*self.classes, *(selection.of for selection in self.selections)]
         names = list(dict.fromkeys(of.label for of in read if of.label is not None))
@@ -104,13 +99,18 @@ class StreamEncoder:
         self.sources = np.full((len(names) + 1, 2), -1, np.int16)
         for number, of in enumerate(self.classes):
             self.sources[self.positions[str(of.label)], int(of.vertex)] = number
+        self.seen = {of: False for of in read if of.label is not None}
+        """Whether a row has had the label, whatever a scan's predicate says of it."""
 
     def encode(self, edges: Edges) -> dict[StreamInput, Batch]:
         """The batch of the stream, and those of the selections from it. Edges with an expiry come from another stage:
         they have one label, and all are in the batch."""
         if edges.exp is not None:
-            return {self.stream: self._received(edges, edges.exp)}
+            return {self.stream: self._received(edges)}
+        if self.has_tuples:
+            edges = edges._replace(exp=expiries(edges))
         label = self.labels.match(edges.label)
+        self._note_labels(label, edges.vertex)
         if self.selections or self.has_vertices or edges.vertex is not None:
             return self._select(edges, label)
         wanted = label >= 0
@@ -120,7 +120,15 @@ class StreamEncoder:
         ends = self._ends(edges.src.take(rows), edges.trg.take(rows))
         return {self.stream: _batch_of_rows(edges, rows, ends, label[rows])}
 
-    def _received(self, edges: Edges, exp: Array) -> Batch:
+    def _note_labels(self, label: Array, vertex: Array | None) -> None:
+        for of, seen in self.seen.items():
+            if not seen:
+                rows = label == self.positions[str(of.label)]
+                if vertex is not None:
+                    rows &= vertex == of.vertex
+                self.seen[of] = bool(rows.any()) and (vertex is not None or not of.vertex)
+
+    def _received(self, edges: Edges) -> Batch:
         key = np.empty((edges.rows, 2 + len(self.received)), np.int32)
         key[:, :2] = self._ends(edges.src, edges.trg)
         for position, value in enumerate(self.received, start=2):
@@ -128,7 +136,7 @@ class StreamEncoder:
             assert column is not None or edges.rows == 0
             if column is not None:
                 key[:, position] = self.vertices.intern_column(column, value.type)
-        return _batch(edges, key, np.zeros(edges.rows, np.int16))._replace(exp=writable(exp))
+        return _batch(edges, key, np.zeros(edges.rows, np.int16))
 
     def _ends(self, src: Text, trg: Text) -> Array:
         key = np.empty((src.rows, 2), np.int32)
@@ -207,6 +215,8 @@ class StreamEncoder:
             named = property_of(edges, value.name, _all_or(edges, rows))
             if named is not None:
                 begin = selection.label_words + WORDS * position
+                if value == ALL_PROPERTIES:
+                    named = without_named(named, [other.name for other in selection.named])
                 self._write_words(named, value.type, words[:, begin : begin + WORDS])
         return batch._replace(key=key, source=source)
 
@@ -258,14 +268,16 @@ def arrival_names(selection: Selection, key: Array) -> Array:
 
 def _batch(edges: Edges, key: Array, source: Array) -> Batch:
     ts = writable(edges.ts)
-    return Batch(key, ts, ts, writable(edges.op), source)
+    exp = ts if edges.exp is None else writable(edges.exp)
+    return Batch(key, ts, exp, writable(edges.op), source)
 
 
 def _batch_of_rows(edges: Edges, rows: Array, key: Array, source: Array) -> Batch:
     if rows.size == edges.rows:
         return _batch(edges, key, source)
     ts = edges.ts.take(rows)
-    return Batch(key, ts, ts, edges.op.take(rows), source)
+    exp = ts if edges.exp is None else edges.exp.take(rows)
+    return Batch(key, ts, exp, edges.op.take(rows), source)
 
 
 def _all_or(edges: Edges, rows: Array) -> Array | None:

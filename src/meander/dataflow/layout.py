@@ -11,11 +11,23 @@ from functools import cached_property
 from typing import Any
 
 from meander.errors import ArgumentError, InputError
-from meander.physical.streams import PLAIN, StreamSchema
-from meander.syntax.values import TIME_PROPERTY, Property, ValueType
+from meander.physical.streams import PLAIN, ClassUse, LabelClass, StreamSchema
+from meander.syntax.values import ALL_PROPERTIES, TIME_PROPERTY, Property, ValueType
 
 EDGE_FIELDS = ("src", "label", "trg", "ts", "op")
 """The fields of an edge, in the order of a .tsv file without header."""
+
+EXPIRY = Property("exp", ValueType.TIME)
+"""The end of a tuple's validity; in a stream of tuples it is read like a property."""
+
+PROPERTIES, ANSWER = "properties", "answer"
+"""The fields of a record of an answer that has its properties, and its vertices if they are not two."""
+
+RECORD_FIELDS = (PROPERTIES, ANSWER, "path", "proof")
+"""The fields of a record of an answer that an edge does not have."""
+
+ANSWER_LABEL = "Answer"
+"""The label of an answer of one vertex, which is a vertex tuple: its record has none."""
 
 TIME_DIGITS = {"s": 0, "ms": 3, "us": 6}
 """For each unit of times its decimal places of a second."""
@@ -44,13 +56,21 @@ class StreamLayout:
                 f"{self.columns['label']}",
                 hint="give one of the two",
             )
+        fields = (*EDGE_FIELDS, *(value.name for value in self.properties if value != ALL_PROPERTIES))
+        for name in self.columns:
+            if name not in fields:
+                raise ArgumentError(
+                    f"columns: the stream {self.stream} has no field {name}",
+                    hint=f"its fields are {', '.join(fields)}; properties are those that the query reads",
+                )
         if self.label == "":
             raise ArgumentError(f"the label of the stream {self.stream} is empty")
 
     @cached_property
     def properties(self) -> tuple[Property, ...]:
-        """The properties that are read; an edge's own time is not one of them."""
-        return tuple(known for known in self.schema.properties if known.name != TIME_PROPERTY)
+        """The properties that are read, with the expiry of tuples; an edge's own time is not one of them."""
+        known = tuple(known for known in self.schema.properties if known.name != TIME_PROPERTY)
+        return (EXPIRY, *known) if self.schema.tuples else known
 
     @cached_property
     def types(self) -> dict[str, ValueType]:
@@ -90,6 +110,18 @@ class StreamLayout:
         """The column of a field or property."""
         return self.columns.get(name, name)
 
+    @property
+    def named_properties(self) -> list[str]:
+        """The properties that the query names; tuples that never expire have no `exp`."""
+        hidden = (EXPIRY.name, ALL_PROPERTIES.name) if self.schema.tuples else ()
+        return [name for name in self.types if name not in hidden]
+
+    @cached_property
+    def columns_wanted(self) -> list[str]:
+        """The columns that may hold what is read."""
+        records = (PROPERTIES, ANSWER) if self.schema.tuples else ()
+        return list(dict.fromkeys((*self.columns_read.values(), *records)))
+
     @cached_property
     def columns_read(self) -> dict[str, str]:
         """By field and property: its column."""
@@ -117,7 +149,7 @@ class StreamLayout:
     def check_properties(self, names: Iterable[str], where: str) -> None:
         """Refuse rows without a column for one of the properties."""
         known = list(names)
-        for name in self.types:
+        for name in self.named_properties:
             if self.column(name) not in known:
                 raise InputError(
                     f"{where} has no column {self.column(name)}, which the query reads: it has "
@@ -133,6 +165,8 @@ class StreamLayout:
             "properties": [[name, kind] for name, kind in schema.properties],
             "vertices": schema.vertices,
             "table": schema.table,
+            "tuples": schema.tuples,
+            "uses": [[use.of.label, use.of.vertex, use.read, use.named] for use in schema.uses],
             "columns": dict(self.columns),
             "label": self.label,
         }
@@ -142,7 +176,11 @@ class StreamLayout:
         properties = tuple(
             Property(name, None if kind is None else ValueType(kind)) for name, kind in fields["properties"]
         )
-        schema = StreamSchema(properties, fields["vertices"], fields["table"])
+        uses = tuple(
+            ClassUse(LabelClass(label, vertex), tuple(read), tuple(named))
+            for label, vertex, read, named in fields["uses"]
+        )
+        schema = StreamSchema(properties, fields["vertices"], fields["table"], fields["tuples"], uses)
         return StreamLayout(fields["stream"], fields["time_unit"], schema, fields["columns"], fields["label"])
 
 
@@ -197,7 +235,20 @@ def check_mappings(
                 )
 
 
+def ignores_expiry(layout: StreamLayout, names: Iterable[str]) -> bool:
+    """Whether rows with these columns have an expiry that is not read."""
+    return not layout.schema.tuples and EXPIRY.name in ignored_columns(layout, names)
+
+
+def expiry_warning(stream: str) -> tuple[str, str]:
+    """What to say of an expiry that is not read, and a hint."""
+    return (
+        f"the exp of the stream {stream} is ignored: its edges are valid by the window that the query gives it",
+        f"STREAM {stream} TUPLES, in G-CORE ON {stream} TUPLES, reads the answers of another run as they are",
+    )
+
+
 def ignored_columns(layout: StreamLayout, names: Iterable[str]) -> Iterator[str]:
     """The columns that nothing reads."""
-    read = set(layout.columns_read.values())
+    read = {*layout.columns_read.values(), *(RECORD_FIELDS if layout.schema.tuples else ())}
     return (name for name in names if name and name not in read)

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from meander.dataflow.batch import Batch
-from meander.dataflow.encoding import LabelClass, StreamInput
+from meander.dataflow.encoding import StreamInput
 from meander.dataflow.graph import WindowGraph
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import LanePool
 from meander.dataflow.vertices import Vertices
+from meander.physical.streams import LabelClass
 
 
 class Pending(Protocol):

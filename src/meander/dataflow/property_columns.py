@@ -14,11 +14,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.edges import ARROW_TYPES, VERDICTS, Reason, arrow_text, as_text
-from meander.dataflow.layout import TIME_DIGITS, StreamLayout
+from meander.dataflow.edges import (
+    ARROW_TYPES,
+    VERDICTS,
+    Edges,
+    Reason,
+    arrow_text,
+    as_text,
+    match_labels,
+)
+from meander.dataflow.layout import EDGE_FIELDS, EXPIRY, TIME_DIGITS, StreamLayout
 from meander.errors import InputError
 from meander.kernels.jit import Array
-from meander.kernels.parsing import BAD_VALUE, FINE, NOT_UTF8, judge_text
+from meander.kernels.parsing import BAD_VALUE, FINE, NO_FIELD, NOT_UTF8, judge_text
 from meander.kernels.parsing_times import read_iso_time, read_iso_times
 from meander.kernels.parsing_values import (
     Spans,
@@ -52,7 +60,36 @@ def reject_reason(layout: StreamLayout, verdict: int) -> str:
     """The reason of a reject for a verdict on its row."""
     if verdict >= BAD_VALUE:
         return Reason.bad_value(layout.properties[verdict - BAD_VALUE].name)
+    if verdict >= NO_FIELD:
+        return Reason.missing(layout.column(EDGE_FIELDS[verdict - NO_FIELD]))
     return VERDICTS[verdict]
+
+
+def excuse_unread(layout: StreamLayout, number: int, edges: Edges, verdict: Array) -> None:
+    """Of the rows that have a bad value of a property, given by its number, accept those of which it is not read.
+
+    The value of such a row is null. A deletion is matched by all properties that a query names, so it is excused only
+    if no query that names the property mentions its label.
+    """
+    bad = verdict == BAD_VALUE + number
+    if not layout.schema.uses or not bad.any():
+        return
+    rows = np.flatnonzero(bad)
+    name = layout.properties[number].name
+    if layout.schema.tuples and name == EXPIRY.name:
+        return  # a field of the tuple, whatever its label
+    uses = [use for use in layout.schema.uses if name in use.named]
+    labels = list(dict.fromkeys(use.of.label for use in uses if use.of.label is not None))
+    position = match_labels(edges.label.take(rows), [label.encode() for label in labels])
+    vertex = np.zeros(rows.size, np.bool_) if edges.vertex is None else edges.vertex[rows]
+    deleted = edges.op[rows] < 0
+    is_read = np.zeros(rows.size, np.bool_)
+    for use in uses:
+        of_class = vertex == use.of.vertex
+        if use.of.label is not None:
+            of_class &= position == labels.index(use.of.label)
+        is_read |= of_class if name in use.read else of_class & deleted
+    verdict[rows[~is_read]] = FINE
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class ResultStream:
         paths: bool,
         proofs: bool,
     ) -> None:
-        """`store_of` makes further stores. `paths`: each record has its path."""
+        """`paths` and `proofs`: each record has its path, and its proof."""
         self.result = result
         self.pool = context.pool
         self.store = store = context.store

@@ -19,7 +19,6 @@ from meander.dataflow.edges import (
     MAX_TIME,
     Edges,
     Origin,
-    Reason,
     Reject,
     Text,
     arrow_text,
@@ -31,7 +30,9 @@ from meander.dataflow.edges import (
 )
 from meander.dataflow.layout import EDGE_FIELDS, StreamLayout
 from meander.dataflow.property_columns import (
+    Converted,
     check_value_type,
+    excuse_unread,
     from_arrow_column,
     from_python,
     is_nan,
@@ -41,19 +42,30 @@ from meander.dataflow.property_columns import (
     times_of_text,
     times_of_timestamps,
 )
+from meander.dataflow.records import NoEdge, edge_columns, edge_schema, given_value, single_vertex
 from meander.errors import InputError
 from meander.kernels.jit import Array
 from meander.kernels.parsing import (
+    BAD_LABEL,
     BAD_OP,
     BAD_TIME,
     BAD_VALUE,
     BAD_VERTEX,
     FINE,
+    LABEL,
     MISSING,
     NEGATIVE,
+    NO_EDGE,
+    NO_FIELD,
+    NOT_UTF8,
+    OP,
     OUT_OF_RANGE,
+    SRC,
+    TRG,
+    UNPARSABLE,
     judge_names,
 )
+from meander.syntax.values import ValueType
 
 Chunk = tuple[Edges, list[Reject]]
 """Some edges in order of arrival, and the rejects met among them."""
@@ -105,6 +117,8 @@ def from_arrow(
     """
     layout = layout or StreamLayout(stream, time_unit)
     check_schema(batch.schema, layout, where)
+    records = batch
+    batch, no_edge = edge_columns(records, layout)
     known = set(batch.schema.names)
     columns = {
         name: _decoded(batch.column(column))
@@ -113,9 +127,12 @@ def from_arrow(
     }
     rows = batch.num_rows
     verdict = np.zeros(rows, np.int16)
+    if no_edge is not None:
+        _mark(verdict, no_edge, NO_EDGE)
     for name in (*layout.required, "op"):
         if name in columns and columns[name].null_count:
-            _mark(verdict, columns[name].is_null().to_numpy(zero_copy_only=False), MISSING)
+            is_null = columns[name].is_null().to_numpy(zero_copy_only=False)
+            _mark(verdict, is_null, NO_FIELD + EDGE_FIELDS.index(name))
     src = _name_column(columns["src"], verdict)
     label = (
         _name_column(columns["label"], verdict) if layout.label is None else constant_text(layout.label, rows)
@@ -125,8 +142,8 @@ def from_arrow(
         trg, vertex = _targets(columns.get("trg"), src, verdict)
     else:
         trg = _name_column(columns["trg"], verdict)
-    for names in (src, label, trg):
-        judge_names(*names, verdict)
+    for field, names in {SRC: src, LABEL: label, TRG: trg}.items():
+        judge_names(*names, NO_FIELD + field, verdict)
     ts = _time_column(columns["ts"], layout, verdict) if "ts" in columns else np.zeros(rows, np.int64)
     op = np.ones(rows, np.int8)
     if "op" in columns:
@@ -137,23 +154,24 @@ def from_arrow(
         minus = _truth(pc.equal(signs, "-"))
         _mark(verdict, ~(minus | _truth(pc.equal(signs, "+"))), BAD_OP)
         op[minus] = -1
-    properties: dict[str, pa.Array] = {}
-    for number, (name, kind) in enumerate(layout.types.items()):
-        column = columns.get(name, pa.nulls(rows))
-        properties[name], bad = from_arrow_column(column, kind, layout.time_unit)
-        if bad is not None:
-            _mark(verdict, bad, BAD_VALUE + number)
     origin = None
     if first is not None:
-        origin = Origin(path, 0, np.arange(first, first + rows, dtype=np.int64))
-    edges = Edges(src, label, trg, ts, op, None, None, origin, properties if layout.types else None, vertex)
+        numbers = np.arange(first, first + rows, dtype=np.int64)
+        origin = Origin(path, 0, numbers, lambda number: row_text(records, number - first))
+    edges = Edges(src, label, trg, ts, op, origin=origin, vertex=vertex)
+    if layout.types:
+
+        def read(name: str, kind: ValueType) -> Converted:
+            return from_arrow_column(columns.get(name, pa.nulls(rows)), kind, layout.time_unit)
+
+        edges = edges._replace(properties=_property_columns(read, edges, layout, verdict))
     if not verdict.any():
         return edges, []
     rejects = [
         Reject(
             layout.stream,
             reject_reason(layout, int(verdict[row])),
-            _row_text(columns, layout, int(row)),
+            row_text(records, int(row)),
             path,
             0 if origin is None else int(origin.line[row]),
         )
@@ -164,6 +182,7 @@ def from_arrow(
 
 def check_schema(schema: pa.Schema, layout: StreamLayout, where: str) -> None:
     """Raise an error that names the column that is missing or has a type that cannot be used."""
+    schema = edge_schema(schema, layout)
     names = list(schema.names)
     layout.check_columns(names, where, "the columns of edges are src, label, trg, ts and perhaps op")
     for name, column in layout.columns_read.items():
@@ -271,20 +290,37 @@ def _time_column(column: pa.Array, layout: StreamLayout, verdict: Array) -> Arra
     return ts
 
 
-def _row_text(columns: Mapping[str, pa.Array], layout: StreamLayout, row: int) -> str:
-    """The row as JSON, under the names of its columns."""
+def _property_columns(
+    read: Callable[[str, ValueType], Converted], edges: Edges, layout: StreamLayout, verdict: Array
+) -> dict[str, pa.Array]:
+    """The columns that `read` returns; rows with a value of another type get a verdict."""
+    properties = {}
+    for number, (name, kind) in enumerate(layout.types.items()):
+        properties[name], bad = read(name, kind)
+        if bad is not None:
+            _mark(verdict, bad, BAD_VALUE + number)
+            excuse_unread(layout, number, edges, verdict)
+    return properties
 
-    def plain(scalar: pa.Scalar) -> Any:
-        try:
-            return scalar.as_py()
-        except UnicodeDecodeError:
-            return shown(scalar.as_buffer().to_pybytes())
 
+def row_text(batch: pa.RecordBatch, row: int) -> str:
+    """A row as JSON, with all of its columns."""
+    cells = zip(batch.schema.names, batch.columns, strict=True)
     return json.dumps(
-        {layout.column(name): plain(column[row]) for name, column in columns.items()},
-        ensure_ascii=False,
-        default=str,
+        {name: _plain_scalar(column[row]) for name, column in cells}, ensure_ascii=False, default=str
     )
+
+
+def _plain_scalar(scalar: pa.Scalar) -> Any:
+    """The value of a scalar as far as Python has one."""
+    if isinstance(scalar, pa.DictionaryScalar):
+        scalar = scalar.value
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return shown(scalar.as_buffer().to_pybytes()) if is_string(scalar.type) else str(scalar.type)
+    except (ValueError, OverflowError):  # a timestamp that is no datetime
+        return getattr(scalar, "value", str(scalar.type))
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -317,35 +353,36 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
     rejects = []
     judge_as_is = layout.label is None
     for number, row in block:
-        reason = judge_row(row) if judge_as_is else Reason.UNPARSABLE
+        fault = judge_row(row) if judge_as_is else UNPARSABLE
         edge, is_vertex = row, False
-        if reason is not None:
+        if fault != FINE:
             # Not the usual tuple: perhaps a mapping, or a row that the layout allows.
             edge, is_vertex = _complete(row, layout)
-            reason = judge_row(edge)
-        if reason is None:
+            fault = judge_row(edge)
+        if fault == FINE:
             accepted.append(edge)
             numbers.append(number)
             vertices.append(is_vertex)
             given.append(row)
         else:
-            rejects.append(Reject(layout.stream, reason, repr(row), line=number))
-    edges = edges_of(accepted)._replace(origin=Origin("", 0, np.array(numbers, np.int64)))
+            rejects.append(Reject(layout.stream, reject_reason(layout, fault), repr(row), line=number))
+    first = block[0][0]
+    origin = Origin("", 0, np.array(numbers, np.int64), lambda number: repr(block[number - first][1]))
+    edges = edges_of(accepted)._replace(origin=origin)
     if layout.schema.vertices:
         edges = edges._replace(vertex=np.array(vertices, np.bool_))
     if not layout.types:
         return edges, rejects
-    verdict = np.zeros(edges.rows, np.int16)
-    properties = {}
-    for position, (name, kind) in enumerate(layout.types.items()):
-        column = layout.column(name)
+
+    def read(name: str, kind: ValueType) -> Converted:
         values = [
-            None if type(row) is tuple or not isinstance(row, Mapping) else row.get(column) for row in given
+            None if type(row) is tuple or not isinstance(row, Mapping) else given_value(row, layout, name)
+            for row in given
         ]
-        properties[name], bad = from_python(values, kind, layout.time_unit)
-        if bad is not None:
-            _mark(verdict, bad, BAD_VALUE + position)
-    edges = edges._replace(properties=properties)
+        return from_python(values, kind, layout.time_unit)
+
+    verdict = np.zeros(edges.rows, np.int16)
+    edges = edges._replace(properties=_property_columns(read, edges, layout, verdict))
     if not verdict.any():
         return edges, rejects
     rejects += [
@@ -359,7 +396,7 @@ def _from_rows(block: Sequence[tuple[int, Any]], layout: StreamLayout) -> Chunk:
 def _complete(row: Any, layout: StreamLayout) -> tuple[Any, bool]:
     """The row as a tuple (src, label, trg, ts[, op]), and whether it is a vertex."""
     if isinstance(row, Mapping):
-        return complete_row(edge_fields(row, layout, _plain), layout)
+        return row_of_record(row, layout, _plain)
     if isinstance(row, tuple | list):
         if layout.label is not None:
             row = (*row[:1], layout.label, *row[1:])
@@ -370,6 +407,16 @@ def _complete(row: Any, layout: StreamLayout) -> tuple[Any, bool]:
 
 def _plain(value: Any) -> Any:
     return None if is_nan(value) else value
+
+
+def row_of_record(
+    row: Mapping[str, Any], layout: StreamLayout, plain: Callable[[Any], Any]
+) -> tuple[Any, bool]:
+    """The mapping as a row that `judge_row` knows, and whether it is a vertex; `plain` converts its values."""
+    record = single_vertex(row, layout)
+    if isinstance(record, NoEdge):
+        return record, False
+    return complete_row(edge_fields(record, layout, plain), layout)
 
 
 def edge_fields(row: Mapping[str, Any], layout: StreamLayout, plain: Callable[[Any], Any]) -> list[Any]:
@@ -411,37 +458,40 @@ def edges_of(rows: Sequence[Sequence[Any]]) -> Edges:
     )
 
 
-def judge_row(row: Any) -> str | None:
-    """Why the row (src, label, trg, ts[, op]) cannot be used, or None."""
+def judge_row(row: Any) -> int:
+    """The verdict on a row (src, label, trg, ts[, op])."""
     if not isinstance(row, (tuple, list)) or len(row) > 5:
-        return Reason.UNPARSABLE
-    if len(row) < 4 or any(value is None or (isinstance(value, str) and not value) for value in row[:4]):
-        return Reason.MISSING
+        return NO_EDGE if isinstance(row, NoEdge) else UNPARSABLE
+    if len(row) < 4:
+        return MISSING
+    for field, value in enumerate(row[:4]):
+        if value is None or (isinstance(value, str) and not value):
+            return NO_FIELD + field
     src, label, trg, ts = row[:4]
     for vertex in (src, trg):
         if not isinstance(vertex, str) and not (_is_integer(vertex) and -(2**63) <= vertex < 2**63):
-            return Reason.BAD_VERTEX
+            return BAD_VERTEX
     if not isinstance(label, str):
-        return Reason.BAD_LABEL
+        return BAD_LABEL
     for name in (src, label, trg):
-        if isinstance(name, str) and not name.isascii() and not _is_encodable(name):
-            return Reason.NOT_UTF8
+        if isinstance(name, str) and not name.isascii() and not is_encodable(name):
+            return NOT_UTF8
     if not _is_integer(ts):
-        return Reason.BAD_TIME
+        return BAD_TIME
     if ts < 0:
-        return Reason.NEGATIVE
+        return NEGATIVE
     if ts > MAX_TIME:
-        return Reason.OUT_OF_RANGE
+        return OUT_OF_RANGE
     if len(row) == 5 and not (isinstance(row[4], str) and row[4] in ("+", "-")):
-        return Reason.MISSING if row[4] is None else Reason.BAD_OP
-    return None
+        return NO_FIELD + OP if row[4] is None else BAD_OP
+    return FINE
 
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _is_encodable(name: str) -> bool:
+def is_encodable(name: str) -> bool:
     """Half of a surrogate pair is a Python character, but cannot be encoded."""
     try:
         name.encode()

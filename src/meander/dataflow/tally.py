@@ -12,12 +12,13 @@ from pathlib import Path
 
 from meander.dataflow.edges import Edges, Reason, Reject
 from meander.dataflow.ingest import SUSPICIOUS_WINDOWS, Jump
-from meander.dataflow.layout import StreamLayout
+from meander.dataflow.layout import ANSWER_LABEL, EXPIRY, StreamLayout
 from meander.dataflow.sources.registry import ENDINGS, file_format
 from meander.dataflow.state import format_bytes
 from meander.dataflow.tabular import Chunk
 from meander.errors import InputError
 from meander.syntax.durations import about_duration
+from meander.syntax.values import ALL_PROPERTIES
 
 READABLE = (Reason.TOO_LATE, Reason.JUMPS_AHEAD)
 """The reasons why an edge that could be read is not used."""
@@ -31,6 +32,11 @@ VALUES = (
     "a value has the type that the query declares or compares it with (1000 is INT, 1000.0 is FLOAT); without a "
     "value, leave it empty or null"
 )
+REQUIRED = (
+    "every row has src, label, trg and ts; in streams with vertices one without trg is a vertex, and rows of a TABLE "
+    "need no ts"
+)
+
 HINTS = {
     Reason.TOO_LATE: "--lateness DUR accepts edges that arrive up to DUR after a newer one; if the newer one's time "
     "is wrong, --max-jump DUR rejects that one instead",
@@ -42,6 +48,8 @@ HINTS = {
     Reason.BAD_VERTEX: "a vertex is a string or a 64-bit integer",
     Reason.BAD_LABEL: "a label is a string",
     Reason.NOT_UTF8: "text has to be UTF-8",
+    Reason.NO_EDGE: "an answer of two vertices is an edge; one of a single vertex is a vertex tuple, with the label "
+    f"{ANSWER_LABEL}, for a query with an atom such as NAME.{ANSWER_LABEL}(x)",
 }
 
 
@@ -83,10 +91,18 @@ class Tally:
             if not count
         ]
 
+    def unseen(self, labels: Sequence[str]) -> list[str]:
+        """A sentence about the labels that no edge has had, if there are any, and about each such property; none
+        without edges."""
+        if not self.edges:
+            return []
+        sentence = f"no edge had the label {' or '.join(labels)}, which the query reads"
+        return [*([sentence] if labels else ()), *self.properties_unseen]
+
     def read_properties(self, layouts: Mapping[str, StreamLayout]) -> None:
         """The run reads these properties: none has had a value yet."""
         for stream, layout in layouts.items():
-            for name in layout.types:
+            for name in layout.named_properties:
                 self.values.setdefault((stream, name), 0)
 
     def add_values(self, stream: str, edges: Edges) -> None:
@@ -121,16 +137,30 @@ def summary(
     """The last lines of a run: the first example of each reason with a hint, then the figures."""
     lines = []
     for reason, first in tally.examples.items():
-        count = tally.reasons[reason]
-        which = "the first in " if count > 1 else "in "
-        noun = counted(count, "edge" if reason in READABLE else "row")
-        lines.append(f"{reason}: {noun}, {which}{position_of(first)}: {printable(first.text)}")
+        lines.append(reason_line(tally, reason))
         hint = hint_for(first)
         lines += [f"hint: {hint}"] if hint else []
     if tally.examples and not rejects_kept:
         lines.append("hint: --rejects FILE.jsonl keeps all of them, each with its reason and its text")
     since = "since this run resumed: " if resumed else ""
     return [*lines, since + figures_line(tally, seconds, state_bytes)]
+
+
+def reason_line(tally: Tally, reason: str) -> str:
+    """How many rows were rejected for a reason, and the first of them."""
+    count, first = tally.reasons[reason], tally.examples[reason]
+    which = "the first in " if count > 1 else "in "
+    noun = counted(count, "edge" if reason in READABLE else "row")
+    return f"{reason}: {noun}, {which}{position_of(first)}: {printable(first.text)}"
+
+
+def rejects_summary(tally: Tally, hint: str) -> list[str]:
+    """The message for a run that keeps no rejects: their number, and the first of each reason; none without any."""
+    rejected = sum(tally.reasons.values())
+    if not rejected:
+        return []
+    reasons = "; ".join(reason_line(tally, reason) for reason in tally.examples)
+    return [f"{counted(rejected, 'row')} of the input could not be used: {reasons}\nhint: {hint}"]
 
 
 def figures_line(tally: Tally, seconds: float, state_bytes: int) -> str:
@@ -161,6 +191,8 @@ def hint_for(reject: Reject) -> str:
     """How to avoid rejects such as this one."""
     if reject.reason.startswith(Reason.bad_value("")):
         return VALUES
+    if reject.reason.startswith(Reason.missing("")):
+        return REQUIRED
     if reject.reason not in (Reason.MISSING, Reason.UNPARSABLE):
         return HINTS.get(reject.reason, "")
     path = Path(reject.path)
@@ -172,7 +204,8 @@ def hint_for(reject: Reject) -> str:
 def value_counts(edges: Edges) -> dict[str, int]:
     """By property the number of edges that have a value of it."""
     columns = edges.properties or {}
-    return {name: len(column) - column.null_count for name, column in columns.items()}
+    hidden = (EXPIRY.name, ALL_PROPERTIES.name)
+    return {name: len(column) - column.null_count for name, column in columns.items() if name not in hidden}
 
 
 def position_of(reject: Reject) -> str:

@@ -21,6 +21,7 @@ from meander.physical.printing import title
 from meander.syntax.durations import format_duration
 from meander.syntax.printing import and_list, name_text, term_text
 from meander.syntax.query import Constant
+from meander.syntax.values import ALL_PROPERTIES
 
 
 def state_held(plan: PhysicalPlan, unit: str = "s") -> list[str]:
@@ -35,20 +36,24 @@ def _edges(plan: PhysicalPlan, unit: str) -> Iterator[str]:
     """A scan stores its edges if another operator looks them up."""
     windows: dict[tuple[str, int, int], set[str]] = {}
     tables: dict[str, set[str]] = {}
+    tuples: dict[str, set[str]] = {}
     for number in plan.indexed:
         operator = plan.operators[number]
         if isinstance(operator, ScanOp):
             scanned = (operator.source.name, operator.window, operator.slide)
-            stored = tables.setdefault(operator.source.name, set()) if operator.table else None
-            (windows.setdefault(scanned, set()) if stored is None else stored).add(
-                (operator.label or ANY_LABEL) + _where(operator)
-            )
+            if operator.table or operator.tuples:
+                stored = (tables if operator.table else tuples).setdefault(operator.source.name, set())
+            else:
+                stored = windows.setdefault(scanned, set())
+            stored.add((operator.label or ANY_LABEL) + _where(operator))
     for (stream, window, slide), labels in sorted(windows.items()):
         longest, shortest = format_duration(window, unit), format_duration(max(0, window - slide), unit)
         span = longest if slide == 1 else f"{shortest} to {longest}"
         yield f"edges of {stream} ({', '.join(sorted(labels))}), each for {span}, until it leaves the window"
     for stream, labels in sorted(tables.items()):
         yield f"rows of {stream} ({', '.join(sorted(labels))}), each until a later one replaces it"
+    for stream, labels in sorted(tuples.items()):
+        yield f"tuples of {stream} ({', '.join(sorted(labels))}), each until its exp or its retraction"
     yield from _properties(plan)
 
 
@@ -62,7 +67,10 @@ def _properties(plan: PhysicalPlan) -> Iterator[str]:
     for stream in dict.fromkeys(scan.source.name for scan in scans):
         named = {value.name for scan in scans if scan.source.name == stream for value in scan.named}
         if named and not any(scan.table for scan in scans if scan.source.name == stream):
-            yield f"for deletions from {stream}, its edges by {and_list(sorted(named))} once it has any"
+            if ALL_PROPERTIES.name in named:
+                yield f"for retractions from {stream}, its tuples by all of their properties"
+            else:
+                yield f"for deletions from {stream}, its edges by {and_list(sorted(named))} once it has any"
 
 
 def _operators(plan: PhysicalPlan) -> Iterator[str]:

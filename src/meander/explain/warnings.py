@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from meander.errors import Span, mark
 from meander.syntax.durations import format_duration, parse_duration
 from meander.syntax.printing import and_list, atom_text, name_text, predicate_text
-from meander.syntax.query import Atom, RegularQuery, Rule, Variable, labels_of
+from meander.syntax.query import Atom, Label, RegularQuery, Rule, Variable, labels_of
 from meander.syntax.values import conjuncts, refs
 
 WILDCARDS = ("_", "*")
@@ -31,16 +31,18 @@ class QueryWarning:
         return f"{self.message}\n{mark(text, self.span)}" if self.span is not None else self.message
 
 
-def warnings_of(query: RegularQuery, unit: str = "s") -> list[QueryWarning]:
-    """All warnings about a query, in the order of `WARNINGS`."""
-    return [warning for find in WARNINGS for warning in find(query, unit)]
+def warnings_of(query: RegularQuery, unit: str = "s", *, input_known: bool = False) -> list[QueryWarning]:
+    """All warnings about a query, in the order of `WARNINGS`; where the input is known, without those about what it
+    decides."""
+    finders = [find for find in WARNINGS if not (input_known and find is undecided_type)]
+    return [warning for find in finders for warning in find(query, unit)]
 
 
 def endless_window(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A window so long that it bounds nothing."""
     longest = parse_duration(UNBOUNDED_WINDOW, unit)
     for stream in query.streams:
-        if stream.window >= longest and not stream.is_table:
+        if stream.window >= longest and stream.has_window:
             yield QueryWarning(
                 f"the window of {stream.name} is {format_duration(stream.window, unit)}: almost no edge will "
                 "expire, and the state grows with the stream",
@@ -114,6 +116,29 @@ def vertex_label_in_path(query: RegularQuery, unit: str) -> Iterator[QueryWarnin
             )
 
 
+def loose_end_in_table(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
+    """An edge of a table whose one end nothing else names: perhaps a vertex is meant, which has but one."""
+    tables = {stream.name for stream in query.streams if stream.is_table}
+    for rule in query.rules:
+        terms = [*rule.args, *(term for atom in rule.body for term in (atom.src, atom.trg))]
+        for atom in rule.body:
+            label = atom.expr
+            if not isinstance(label, Label) or label.vertex or label.stream not in tables or not atom.values:
+                continue
+            compared = {ref.name for ref in refs(rule.predicate)}
+            for end, other in ((atom.trg, atom.src), (atom.src, atom.trg)):
+                if not isinstance(end, Variable) or end.name in compared or end.name.startswith("_"):
+                    continue
+                if terms.count(end) == 1:
+                    vertex = atom_text(replace(atom, expr=replace(label, vertex=True), src=other, trg=other))
+                    yield QueryWarning(
+                        f"{atom_text(atom)} reads edges, and nothing else names {end.name}: a row without trg is a "
+                        f"vertex, whose atom has one end, {vertex}",
+                        atom.span,
+                    )
+                    break
+
+
 def constant_comparison(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
     """A comparison that names no value: it is always true, or never."""
     for rule in query.rules:
@@ -121,6 +146,19 @@ def constant_comparison(query: RegularQuery, unit: str) -> Iterator[QueryWarning
             if not any(refs(term)):
                 yield QueryWarning(
                     f"{predicate_text(term)} compares no value of an edge: it is the same for all", rule.span
+                )
+
+
+def undecided_type(query: RegularQuery, unit: str) -> Iterator[QueryWarning]:
+    """Properties whose types only the input decides: a text format does not, and such a run is refused."""
+    for stream in {stream.input: stream for stream in query.streams}.values():
+        for name, kind in stream.properties:
+            if kind is None:
+                written = name_text(name)
+                yield QueryWarning(
+                    f"the type of {written} is not known until the input of {stream.input} is: Parquet and "
+                    f"DataFrames bring it; for other input, declare it: {name_text(stream.input)} ({written} FLOAT)",
+                    stream.span,
                 )
 
 
@@ -145,7 +183,9 @@ WARNINGS: tuple[Callable[[RegularQuery, str], Iterator[QueryWarning]], ...] = (
     unread_rule,
     label_like_a_wildcard,
     vertex_label_in_path,
+    loose_end_in_table,
     constant_comparison,
+    undecided_type,
 )
 
 

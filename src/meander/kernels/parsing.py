@@ -27,9 +27,10 @@ ABSENT = -1
 """The start of a field that is not given; the span row of a column that is not used."""
 
 FINE, MISSING, BAD_TIME, NEGATIVE, OUT_OF_RANGE, BAD_OP, BAD_VERTEX, BAD_LABEL, NOT_UTF8 = range(9)
-UNPARSABLE, UNDECIDED, BAD_VALUE = 9, 10, 11
-"""Verdicts on a row. The caller has to judge a row that is undecided. `BAD_VALUE` is of the first property, the
-verdicts of the others follow."""
+UNPARSABLE, UNDECIDED, NO_EDGE, NO_FIELD, BAD_VALUE = 9, 10, 11, 12, 18
+"""Verdicts on a row. The caller has to judge a row that is undecided. `MISSING` is of a row that is too short; if a
+field has no value it is `NO_FIELD` and its number. `BAD_VALUE` is of the first property, the verdicts of the others
+follow."""
 
 MAX_TIME = 2**61 - 1
 TENTH = MAX_TIME // 10
@@ -105,7 +106,7 @@ def parse_time(data: Array, start: int, end: int) -> tuple[Any, int]:
     if negative:
         at += 1
     if at == end:
-        return 0, MISSING if not negative else BAD_TIME
+        return 0, NO_FIELD + TIME if not negative else BAD_TIME
     value = np.int64(0)
     large = False
     while at < end:
@@ -136,12 +137,14 @@ def judge_rows(data: Array, count: int, beyond_ascii: bool, optional: int, digit
     for row in range(count):
         if rows.verdict[row] != FINE:
             continue
-        if (
-            start[SRC, row] == end[SRC, row]
-            or (start[LABEL, row] == end[LABEL, row] and not optional & (1 << LABEL))
-            or (start[TRG, row] == end[TRG, row] and not optional & (1 << TRG))
-        ):
-            rows.verdict[row] = MISSING
+        if start[SRC, row] == end[SRC, row]:
+            rows.verdict[row] = NO_FIELD + SRC
+            continue
+        if start[LABEL, row] == end[LABEL, row] and not optional & (1 << LABEL):
+            rows.verdict[row] = NO_FIELD + LABEL
+            continue
+        if start[TRG, row] == end[TRG, row] and not optional & (1 << TRG):
+            rows.verdict[row] = NO_FIELD + TRG
             continue
         if beyond_ascii and not is_utf8(data, start[LINE, row], end[LINE, row]):
             rows.verdict[row] = NOT_UTF8
@@ -151,7 +154,7 @@ def judge_rows(data: Array, count: int, beyond_ascii: bool, optional: int, digit
             is_time, time = read_iso_time(data, start[TIME, row], end[TIME, row], digits)
             if is_time:
                 verdict = FINE if time >= 0 else NEGATIVE
-        elif verdict == MISSING and optional & (1 << TIME):
+        elif verdict == NO_FIELD + TIME and optional & (1 << TIME):
             verdict = FINE
         rows.ts[row] = time
         at = start[OP, row]
@@ -382,12 +385,12 @@ def number_lines(data: Array, at: int, end: int, count: int, line: int, rows: Ro
 
 
 @kernel
-def judge_names(data: Array, start: Array, end: Array, kind: Array, verdict: Array) -> None:
-    """Judge names that did not come from lines: an empty name is missing, and strings must be UTF-8."""
+def judge_names(data: Array, start: Array, end: Array, kind: Array, missing: int, verdict: Array) -> None:
+    """Judge names that did not come from lines: an empty one gets the verdict `missing`; strings must be UTF-8."""
     for row in range(start.size):
         if kind[row] == 0 and verdict[row] == FINE:
             if start[row] == end[row]:
-                verdict[row] = MISSING
+                verdict[row] = missing
             elif not is_utf8(data, start[row], end[row]):
                 verdict[row] = NOT_UTF8
 

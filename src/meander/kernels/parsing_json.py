@@ -45,6 +45,10 @@ from meander.kernels.parsing_values import (
 from meander.kernels.spans import store_word
 
 SPACE, TAB, COMMA, COLON, BACKSLASH, OPEN, CLOSE = 32, 9, 44, 58, 92, 123, 125
+OPEN_LIST, CLOSE_LIST = 91, 93
+DEEPEST = 60
+"""The deepest nesting of lists and objects that are skipped."""
+
 LOWER_T = 116
 
 TRUE, FALSE, NULL = (np.frombuffer(word, np.uint8) for word in (b"true", b"false", b"null"))
@@ -54,6 +58,17 @@ NULL_START = ABSENT - 1
 
 LARGEST = 2**63 - 1
 TENTH = LARGEST // 10
+
+
+class NestedShape(NamedTuple):
+    """What is read of the fields of a record that are no values: the key of the object that has its properties, their
+    rows by key, and the row of all of them as one text; the key of the list that has its vertices, which is left
+    undecided. Keys are -1 and rows `ABSENT` where nothing is read."""
+
+    value_row: Array
+    properties: int
+    answer: int
+    text_row: int
 
 
 class ObjectShape(NamedTuple):
@@ -68,6 +83,7 @@ class ObjectShape(NamedTuple):
     value_row: Array
     needed: int
     digits: int
+    nested: NestedShape
 
 
 @kernel
@@ -163,6 +179,93 @@ def is_literal(data: Array, at: int, stop: int, word: Array) -> bool:
 
 
 @kernel
+def end_of_key(data: Array, at: int, stop: int) -> int:
+    """The offset after the colon of a key that begins at `at`; -1 if there is none."""
+    if at >= stop or data[at] != QUOTE:
+        return -1
+    close = end_of_string(data, at + 1, stop)
+    if close < 0:
+        return -1
+    at = skip_space(data, close + 1, stop)
+    return at + 1 if at < stop and data[at] == COLON else -1
+
+
+@kernel
+def end_of_nested(data: Array, at: int, stop: int) -> int:
+    """The end of the list or object that begins at `at`; -1 if it is not well formed, or has anything unusual."""
+    objects = np.int64(0)  # a bit for each list (0) or object (1) that is open
+    depth = 0
+    while True:
+        at = skip_space(data, at, stop)
+        if at >= stop:
+            return -1
+        if data[at] == OPEN or data[at] == OPEN_LIST:
+            if depth == DEEPEST:
+                return -1
+            is_object = data[at] == OPEN
+            objects = objects << 1 | np.int64(is_object)
+            depth += 1
+            at = skip_space(data, at + 1, stop)
+            if at >= stop:
+                return -1
+            if data[at] != (CLOSE if is_object else CLOSE_LIST):
+                if is_object:
+                    at = end_of_key(data, at, stop)
+                    if at < 0:
+                        return -1
+                continue
+        elif data[at] == QUOTE:
+            at = end_of_string(data, at + 1, stop)
+            if at < 0:
+                return -1
+            at += 1
+        elif data[at] == MINUS or ZERO <= data[at] <= NINE:
+            at = end_of_json_number(data, at, stop)
+            if at < 0:
+                return -1
+        elif is_literal(data, at, stop, TRUE) or is_literal(data, at, stop, NULL):
+            at += TRUE.size
+        elif is_literal(data, at, stop, FALSE):
+            at += FALSE.size
+        else:
+            return -1
+        while True:
+            at = skip_space(data, at, stop)
+            if at >= stop:
+                return -1
+            if data[at] == COMMA:
+                at = skip_space(data, at + 1, stop)
+                if objects & 1:
+                    at = end_of_key(data, at, stop)
+                    if at < 0:
+                        return -1
+                break
+            if data[at] != (CLOSE if objects & 1 else CLOSE_LIST):
+                return -1
+            objects >>= 1
+            depth -= 1
+            at += 1
+            if depth == 0:
+                return at
+
+
+@inner_kernel
+def append_member(data: Array, name: tuple[int, int], value: tuple[int, int], tail: int) -> int:
+    """Write a comma and the spans of a name and a value at the tail, with a colon between; returns its new end."""
+    data[tail] = COMMA
+    tail += 1
+    for at in range(name[0], name[1]):
+        data[tail] = data[at]
+        tail += 1
+    data[tail] = COLON
+    tail += 1
+    for at in range(value[0], value[1]):
+        data[tail] = data[at]
+        tail += 1
+    return tail
+
+
+@kernel
 def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, rows: Rows, row: int) -> int:
     """The fields of the object in `at` to `stop`; returns the end of the tail, or -1 if undecided.
 
@@ -170,6 +273,10 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
     """
     seen = 0
     given = 0
+    inside = False  # the object of the properties
+    text = shape.nested.text_row
+    if text != ABSENT:
+        rows.start[text, row] = ABSENT
     rows.op[row] = 1
     rows.ts[row] = 0
     rows.vertex[row] = False
@@ -183,6 +290,7 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
         at = skip_space(data, at + 1, stop)
         if at >= stop or data[at] != QUOTE:
             return -1
+        name = at
         close = end_of_string(data, at + 1, stop)
         if close < 0:
             return -1
@@ -190,17 +298,22 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
         field = -1
         value_row = ABSENT
         if key >= 0:
-            field = shape.field[key]
-            value_row = shape.value_row[key]
-            if seen & (1 << key):
-                return -1
-            seen |= 1 << key
+            if inside:
+                value_row = shape.nested.value_row[key]
+            else:
+                field = shape.field[key]
+                value_row = shape.value_row[key]
+            if not inside or value_row != ABSENT:
+                if seen & (1 << key):
+                    return -1
+                seen |= 1 << key
         at = skip_space(data, close + 1, stop)
         if at >= stop or data[at] != COLON:
             return -1
         at = skip_space(data, at + 1, stop)
         if at >= stop:
             return -1
+        value = at
         begin = at
         end = at
         kind = JSON_NUMBER
@@ -226,15 +339,15 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
             at = end + 1
         elif data[at] == MINUS or ZERO <= data[at] <= NINE:
             if field >= 0:
-                at, value = read_integer(data, at, stop)
+                at, number = read_integer(data, at, stop)
                 if at < 0 or field in (LABEL, OP):
                     return -1
                 if field == TIME:
-                    if value < 0 or value > MAX_TIME:
+                    if number < 0 or number > MAX_TIME:
                         return -1
-                    rows.ts[row] = value
+                    rows.ts[row] = number
                 else:
-                    store_word(data, tail, value)
+                    store_word(data, tail, number)
                     rows.start[field, row] = tail
                     tail += 8
                     rows.end[field, row] = tail
@@ -253,6 +366,25 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
             kind = JSON_BOOL
             at += TRUE.size if data[at] == LOWER_T else FALSE.size
             end = at
+        elif data[at] == OPEN and key >= 0 and key == shape.nested.properties and not inside:
+            if value_row != ABSENT:
+                return -1
+            begin = skip_space(data, at + 1, stop)
+            if begin >= stop:
+                return -1
+            if data[begin] != CLOSE:
+                inside = True
+                if text != ABSENT:
+                    rows.start[text, row] = tail
+                    rows.kind[text, row] = JSON_STRING
+                continue
+            at = begin + 1
+        elif (data[at] == OPEN or data[at] == OPEN_LIST) and field < 0 and value_row == ABSENT:
+            if inside or (key >= 0 and key == shape.nested.answer):
+                return -1
+            at = end_of_nested(data, at, stop)
+            if at < 0:
+                return -1
         else:
             return -1
         if field >= 0 and begin >= 0:
@@ -261,10 +393,21 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
             rows.start[value_row, row] = begin
             rows.end[value_row, row] = end
             rows.kind[value_row, row] = kind
+        if inside and text != ABSENT and begin >= 0:
+            tail = append_member(data, (name, close + 1), (value, at), tail)
         at = skip_space(data, at, stop)
         if at >= stop:
             return -1
-        if data[at] == CLOSE:
+        if inside and data[at] == CLOSE:
+            inside = False
+            if text != ABSENT:
+                rows.end[text, row] = tail
+                if rows.start[text, row] == tail:
+                    rows.start[text, row] = ABSENT
+            at = skip_space(data, at + 1, stop)
+            if at >= stop:
+                return -1
+        if data[at] == CLOSE and not inside:
             break
         if data[at] != COMMA:
             return -1

@@ -21,7 +21,7 @@ from meander.errors import ArgumentError
 from meander.physical.path_operators import ASCENDING, PATH_OPERATORS
 from meander.physical.programs import JoinProgram, lists_walked, plan_programs
 from meander.physical.proofs import ProofPlan, proof_plan
-from meander.physical.streams import StreamRef, StreamSchema, stream_of
+from meander.physical.streams import PLAIN, StreamRef, StreamSchema, stream_of
 from meander.rewrite.trees import root_of
 from meander.syntax.query import PathOrder
 from meander.syntax.values import Predicate, Property, ValueType, bound_vertex, conjunction, conjuncts, refs
@@ -33,7 +33,8 @@ class ScanOp:
 
     Without a `label` it reads edges of any. The `predicate` names `src`, `trg` and properties. `named` are all
     properties that the query names on the stream: a deletion removes the edges that agree with it in those that it
-    has. A `vertex` scan reads vertex tuples, as loops. The tuples of a `table` hold until they are replaced.
+    has. A `vertex` scan reads vertex tuples, as loops. The tuples of a `table` hold until they are replaced, and
+    `tuples` as long as they say themselves, whatever the window.
     """
 
     source: StreamRef
@@ -45,6 +46,7 @@ class ScanOp:
     named: tuple[Property, ...] = ()
     vertex: bool = False
     table: bool = False
+    tuples: bool = False
 
     @property
     def stream(self) -> str:
@@ -360,6 +362,7 @@ class _Builder:
                     plan.named,
                     plan.vertex,
                     plan.table,
+                    plan.tuples,
                 )
                 return self.add(operator, f"WSCAN {plan.stream}: {plan.label}", plan)
             case WScan():
@@ -609,7 +612,7 @@ def stream_schemas(scans: Iterable[ScanOp], declared: Mapping[str, StreamSchema]
     types: dict[str, dict[str, ValueType | None]] = {
         stream: dict(schema.properties) for stream, schema in declared.items()
     }
-    flags = {stream: (schema.vertices, schema.table) for stream, schema in declared.items()}
+    kinds = dict(declared)
     for scan in scans:
         stream = scan.source.name
         known = types.setdefault(stream, {})
@@ -619,13 +622,18 @@ def stream_schemas(scans: Iterable[ScanOp], declared: Mapping[str, StreamSchema]
                     f"queries read {name} of {stream} as {known[name]} and as {kind}",
                     hint=f"declare it in each of them with one type: STREAM {stream} ({name} {kind}) …",
                 )
-        vertices, table = flags.get(stream, (False, False))
-        flags[stream] = (vertices or scan.vertex, table or scan.table)
-    return {
-        stream: StreamSchema(
-            tuple(Property(name, kind) for name, kind in sorted(types[stream].items())), vertices, table
+        schema = kinds.get(stream, PLAIN)
+        kinds[stream] = replace(
+            schema,
+            vertices=schema.vertices or scan.vertex,
+            table=schema.table or scan.table,
+            tuples=schema.tuples or scan.tuples,
         )
-        for stream, (vertices, table) in flags.items()
+    return {
+        stream: replace(
+            schema, properties=tuple(Property(name, kind) for name, kind in sorted(types[stream].items()))
+        )
+        for stream, schema in kinds.items()
     }
 
 

@@ -50,7 +50,8 @@ def logic(plan: PhysicalPlan, number: int, unit: str = "s") -> list[str]:
     match node:
         case ScanOp(source, _, window, slide, predicate, values):
             slides = f", slide {format_duration(slide, unit)}" if slide != 1 else ""
-            bounds = "table" if node.table else f"window {format_duration(window, unit)}{slides}"
+            windowed = f"window {format_duration(window, unit)}{slides}"
+            bounds = "table" if node.table else "tuples" if node.tuples else windowed
             read = [f"reads {and_list(name_text(value.name) for value in values)}"] if values else []
             vertices = ["vertices"] if node.vertex else []
             return [*vertices, bounds, *read, *_where(conditions(predicate)), *_share(source)]

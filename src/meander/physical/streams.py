@@ -29,16 +29,38 @@ class StreamRef:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelClass:
+    """Edges, or vertex tuples, with a label; None: with any."""
+
+    label: str | None
+    vertex: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClassUse:
+    """The properties that a query reads of the rows of a class, and those by which it matches their deletions: all
+    that it names on the stream."""
+
+    of: LabelClass
+    read: tuple[str, ...]
+    named: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StreamSchema:
     """What a run reads of a stream beside src, label, trg, ts and op: properties, and perhaps vertex tuples.
 
     Without `vertices` a row that has no `trg` is rejected. The rows of a `table` hold until they are replaced, and
-    need no `ts`.
+    need no `ts`. Those of `tuples` are records of answers: they hold until their `exp`, may have their properties in
+    one field, `properties`, and an `answer` of one vertex is a vertex tuple. A value that is not of its type rejects
+    a row of which the property is read: `uses` says of which, and without any it is read of all rows.
     """
 
     properties: tuple[Property, ...] = ()
     vertices: bool = False
     table: bool = False
+    tuples: bool = False
+    uses: tuple[ClassUse, ...] = ()
 
 
 PLAIN = StreamSchema()

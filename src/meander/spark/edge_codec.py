@@ -52,7 +52,7 @@ def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> byte
     if lines and edges.line is not None:
         texts["line"] = edges.line
     for name, text in texts.items():
-        columns[name] = _binary_column(text)
+        columns[name] = binary_column(text)
         if text.kind.any():
             columns[f"{name}.kind"] = pa.array(text.kind, pa.int8())
     columns["ts"] = pa.array(edges.ts, pa.int64())
@@ -63,7 +63,7 @@ def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> byte
         columns[PROPERTY + name] = column
     metadata = None
     if lines and edges.origin is not None and edges.rows:
-        path, start, line = edges.origin
+        path, start, line, _ = edges.origin
         first = int(line[0])
         # As a rule every line is an edge, and the number of the first gives those of all.
         if int(line[-1]) - first != line.size - 1:
@@ -138,7 +138,7 @@ def reject_reasons(data: bytes) -> Iterator[tuple[Reject, int]]:
         yield Reject(**batch.slice(first, 1).to_pylist()[0]), counted["counts"]
 
 
-def _binary_column(text: Text) -> pa.Array:
+def binary_column(text: Text) -> pa.Array:
     data, offsets = text.packed()
     return pa.Array.from_buffers(
         pa.large_binary(), text.rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -100,11 +100,6 @@ class Run:
         return [] if self.resumed else [label for label, seen in self._labels.items() if not seen]
 
     @property
-    def properties_unseen(self) -> list[str]:
-        """A sentence about each property that no edge has had; none if an earlier run may have seen it."""
-        return [] if self.resumed else self.tally.properties_unseen
-
-    @property
     def active(self) -> bool:
         return bool(self.query.isActive)
 

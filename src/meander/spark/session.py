@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 import uuid
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
@@ -20,6 +21,7 @@ from pyspark.sql import functions as F
 
 from meander.dataflow.answers import AnswerSchema
 from meander.dataflow.files import local_path
+from meander.dataflow.layout import expiry_warning, ignores_expiry
 from meander.dataflow.sinks.registry import check_rejects, sink_class
 from meander.dataflow.sources.columns import InputTypes
 from meander.dataflow.sources.registry import needs_spark
@@ -272,7 +274,10 @@ class Session:
         schemas = staged.schemas
         for name in staged.streams:
             source = self.sources[name]
-            source.check(source.layout(name, schemas.get(name, PLAIN), self.time_unit), follow=follow)
+            layout = source.layout(name, schemas.get(name, PLAIN), self.time_unit)
+            source.check(layout, follow=follow)
+            if source.frame is not None and ignores_expiry(layout, source.frame.columns):
+                warnings.warn("\nhint: ".join(expiry_warning(name)), stacklevel=3)
         for target in sinks:
             sink_class(target).check(target)
 

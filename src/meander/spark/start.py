@@ -67,7 +67,7 @@ def start_run(
                 request.options,
             )
         frames = [name for name in staged.streams if request.sources[name].by_spark]
-        identity = run_identity(request.queries, request.options, staged.exchanges, frames)
+        identity = run_identity(request.queries, request.options, staged.exchanges, frames, staged.schemas)
         run_id = check_checkpoint(folder, identity)
         check_inputs(folder, {name: request.sources[name] for name in staged.streams})
         (folder / "sinks").mkdir(exist_ok=True)

@@ -4,10 +4,11 @@
 - Every head variable is bound by the body.
 - All rules of a head name the same properties; what a body names of a head is one of them. Every variable that is
   compared or returned as a value is bound.
-- The steps of a path in order of time are edges with a time: labels, or heads whose rules are single edges.
+- The steps of a path in order of time are edges with a time: labels, or heads whose rules are single edges; tuples
+  (`STREAM … TUPLES`) are not.
 - Rules are not recursive, and at most `MAX_NESTING` of them build on one another.
-- A path name is used once and differs from every head. It names the path in answers and plans; it is not a
-  predicate: a relation that is used elsewhere needs a rule.
+- A path name is used once and differs from every head, but for the head of its definition, a rule that is nothing but
+  this path: `AP(x, y) <- a+(x, y) as AP.` Other rules may then name the same path.
 - A rule that returns a path (`Rule.path`) names an atom of its body with the head's ends.
 - A head `v.label` is a label of the view v, so v is not the name of a stream as well. Apart from that a
   stream's label may be spelled like a head: a bare name is then the head, and the label is written `stream.label`.
@@ -24,6 +25,8 @@ from meander.syntax.printing import short_list, term_text
 from meander.syntax.query import (
     Atom,
     Label,
+    PathExpr,
+    PathOrder,
     RegularQuery,
     Rule,
     Variable,
@@ -31,6 +34,7 @@ from meander.syntax.query import (
     labels_of,
     single_edge,
 )
+from meander.syntax.sources import another_window_hint
 from meander.syntax.values import TIME_PROPERTY, refs
 
 
@@ -59,7 +63,7 @@ def _check_streams(query: RegularQuery, text: str) -> None:
                 f"the stream {stream.name} is declared twice",
                 text=text,
                 span=stream.span,
-                hint="a stream has one window in a query",
+                hint=another_window_hint(stream.name),
             )
         seen.add(stream.name)
         for what, size in (("window", stream.window), ("slide", stream.slide)):
@@ -270,10 +274,28 @@ def _check_orders(query: RegularQuery, text: str) -> None:
                 return below
         return None
 
+    tuples = {stream.name for stream in query.streams if stream.is_tuples}
+
+    def read_from(label: Label) -> str:
+        """The stream of tuples that a label with a time reads, or ""."""
+        if label.stream is not None:
+            return label.stream if label.stream in tuples else ""
+        edges = (single_edge(rule) for rule in rules[label.name])
+        found = (read_from(edge.expr) for edge in edges if edge and isinstance(edge.expr, Label))
+        return next(filter(None, found), "")
+
     for rule in query.rules:
         for atom in rule.body:
             for label in labels_of(atom.expr) if atom.order else ():
                 below = derived(label)
+                if below is None and (stream := read_from(label)):
+                    raise QueryError(
+                        f"{label.name} has no single time, so its paths have no order: {stream} has TUPLES",
+                        text=text,
+                        span=label.span,
+                        hint="one tuple may have several records, and the ts of a record says since when it is known "
+                        "to hold until exp; paths in order of time follow the edges of a STREAM with a WINDOW",
+                    )
                 if below is not None:
                     raise QueryError(
                         f"{label.name} has no single time, so its paths have no order",
@@ -299,13 +321,14 @@ def _check_wildcards(query: RegularQuery, text: str) -> None:
 
 
 def _check_paths(query: RegularQuery, text: str) -> None:
+    defined = _defined_paths(query)
     heads = set(heads_of(query))
     seen: set[str] = set()
     for rule in query.rules:
         for atom in rule.body:
-            if atom.name is None:
+            if atom.name is None or (atom.expr, atom.order) == defined.get(atom.name):
                 continue
-            if atom.name in seen:
+            if atom.name in seen or atom.name in defined:
                 raise QueryError(
                     f"the path name {atom.name} is used twice",
                     text=text,
@@ -340,6 +363,20 @@ def _check_paths(query: RegularQuery, text: str) -> None:
                     span=rule.span,
                     hint=f"{rule.head} must lead as its path does, from {src} to {trg}",
                 )
+
+
+def _defined_paths(query: RegularQuery) -> dict[str, tuple[PathExpr, PathOrder]]:
+    """By name, the paths whose definitions are rules of the query."""
+    rules: dict[str, list[Rule]] = {}
+    for rule in query.rules:
+        rules.setdefault(rule.head, []).append(rule)
+    defined = {}
+    for head, [rule, *others] in rules.items():
+        atom = rule.body[0]
+        alone = not others and len(rule.body) == 1 and rule.predicate is None and rule.path is None
+        if alone and atom.name == head and rule.args == (atom.src, atom.trg) and atom.src != atom.trg:
+            defined[head] = atom.expr, atom.order
+    return defined
 
 
 def _name_span(atom: Atom) -> Span | None:

@@ -17,7 +17,7 @@ from meander.errors import ArgumentError, Span
 from meander.syntax.durations import parse_duration
 from meander.syntax.expressions import MAX_NESTING, Name, T, TreeBuilder
 from meander.syntax.parsing import parse_int, span_of
-from meander.syntax.sources import DeclaredProperty
+from meander.syntax.sources import DeclaredProperty, SourceClause
 from meander.syntax.values import (
     PROPERTY_TYPES,
     RESERVED_PROPERTIES,
@@ -48,6 +48,16 @@ class Condition:
 
 Declared = tuple[DeclaredProperty, ...]
 """The properties that a stream declares."""
+
+Bounds = tuple[int | None, int | None]
+"""The window and the slide of a stream, as far as they are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """`TUPLES [(properties)]`."""
+
+    properties: Declared | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +96,17 @@ class ConditionBuilder(TreeBuilder[T]):
         op = "!=" if sign == "<>" else str(sign)
         return self._grow(Comparison(op, left.node, right.node), [left, right], meta)  # type: ignore[arg-type]
 
+    @v_args(meta=True, inline=True)
+    def holds(self, meta: Meta, part: Part) -> Part:
+        if not isinstance(part.node, Ref):
+            written = self.text[span_of(meta).start : span_of(meta).end]
+            raise self.error(
+                f"{written} is a value, and not a comparison",
+                span_of(meta),
+                f"compare it: {written} > 5; only a BOOL stands by itself",
+            )
+        return self._grow(Comparison("=", part.node, Const(True, ValueType.BOOL)), [part], meta)
+
     @v_args(meta=True)
     def membership(self, meta: Meta, parts: list[Part | None]) -> Part:
         return self._membership(meta, parts)
@@ -109,6 +130,13 @@ class ConditionBuilder(TreeBuilder[T]):
         return self._grow(Arithmetic(str(sign), left.node, right.node), [left, right], meta)  # type: ignore[arg-type]
 
     product = sum
+
+    @v_args(meta=True, inline=True)
+    def negative(self, meta: Meta, sign: Token, part: Part) -> Part:
+        """`-amount` is `0 - amount`."""
+        if sign == "+":
+            return part
+        return self._grow(Arithmetic("-", Const(0, ValueType.INT), part.node), [part], meta)  # type: ignore[arg-type]
 
     @v_args(inline=True)
     def reference(self, token: Token) -> Part:
@@ -179,6 +207,41 @@ class ConditionBuilder(TreeBuilder[T]):
                 span,
                 "rows of a TABLE hold until they are replaced; rows that expire belong to a STREAM",
             )
+
+    @v_args(inline=True)
+    def tuples(self, keyword: Token, properties: Declared | None) -> Tuples:
+        return Tuples(properties)
+
+    def stream_clause(
+        self,
+        name: Name,
+        given: Declared | None,
+        tuples: Tuples | None,
+        bounds: Bounds,
+        span: Span,
+        source: Name | None = None,
+    ) -> SourceClause:
+        """A stream with a window, perhaps another one of a `source`; or one of TUPLES, which have none."""
+        window, slide = bounds
+        if tuples is None:
+            return SourceClause(name, window, slide, span, given, source=source)
+        if source is not None:
+            raise self.error(
+                f"the tuples of {name.value} are those of another stream",
+                source.span,
+                "FROM is for another window of the same edges, and TUPLES have none: read the stream under one name",
+            )
+        if window is not None or slide is not None:
+            raise self.error(
+                f"the tuples of {name.value} have a window",
+                span,
+                "TUPLES are valid from ts to exp, as they say themselves; edges that expire by a window belong to a "
+                "STREAM without TUPLES",
+            )
+        if given is not None and tuples.properties is not None:
+            raise self.error(f"the properties of {name.value} are declared twice", span, "list them once")
+        properties = given if tuples.properties is None else tuples.properties
+        return SourceClause(name, None, None, span, properties, is_tuples=True)
 
     @v_args(inline=True)
     def property(self, name: Name, kind: Token | None) -> DeclaredProperty:

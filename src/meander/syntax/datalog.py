@@ -2,7 +2,12 @@
 
 The tree gives statements in which a label is as written, `Label(name, qualifier)`. Resolution then decides
 what each one means: `v.label` is a head if there is one of that name (a label of a view), else a label of the
-stream v; a bare name is a head if there is one, else a label of the only stream.
+stream v; a bare name is a head if there is one, else a path if one has this name, else a label of the only stream.
+
+A path whose name is used as a predicate, `a+(x, y) as AP` in one rule and `AP(x, y)` in another, has a rule of its
+own: all paths of its expression, as the paper's SGQParser has it, wherever it is joined with in its own rule.
+
+    AP(x, y) <- a+(x, y) as AP.
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ from lark.tree import Meta
 
 from meander.errors import QueryError, Span
 from meander.syntax.checks import check_query
-from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part
+from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Declared, Part, Tuples
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
+from meander.syntax.foreign import IN_DATALOG
 from meander.syntax.parsing import Language, TextErrors, read, span_of
 from meander.syntax.path_values import resolve_paths
 from meander.syntax.printing import short_list
@@ -34,7 +40,7 @@ from meander.syntax.query import (
     implied_result,
     map_labels,
 )
-from meander.syntax.sources import SourceClause, Sources
+from meander.syntax.sources import SourceClause, Sources, another_window_hint
 from meander.syntax.types import KnownTypes, infer_types
 from meander.syntax.values import (
     TIME_PROPERTY,
@@ -50,9 +56,12 @@ from meander.syntax.values import (
 _QUOTATIONS = r""""(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*'|`(?:[^`\r\n]|``)*`"""
 _BRACKETS = rf"""\[(?:[^\[\]"'`]|{_QUOTATIONS}|\[[^\[\]]*\])*\]"""
 _SKIPPED = rf"""[^\[\],.%#"'`<>=!]|(?<=\w)\.(?=\w)|[%#][^\n]*|{_QUOTATIONS}|{_BRACKETS}"""
-_OPERATOR = r"""[>=!]|<(?!-(?!\d))|(?<=[\s)"'])in\s*\["""
-_COMPARES = rf"(?=\s*+(?:{_SKIPPED})+(?:{_OPERATOR}))"
-"""What follows is a comparison: there is an operator before the next comma or full stop.
+_OPERATOR = r"""[>=!]|<(?!-(?!\d))|(?<=[\s)"'])in\s*\[|(?<=[\s)])(?:and|or)\s+[^\W\d]"""
+_NAME = r"(?:[^\W\d]\w*|`(?:[^`\r\n]|``)+`)"
+_ALONE = rf"(?:not\s+)?(?:\(\s*)*{_NAME}(?:\s*\))*\s*(?:,|\.(?![\w*`]))|not\s+{_NAME}"
+_COMPARES = rf"(?=\s*+(?:(?:{_SKIPPED})+(?:{_OPERATOR})|{_ALONE}))"
+"""What follows is a comparison: there is an operator before the next comma or full stop, or a name alone, which is
+that of a BOOL, or `not` before a name.
 
 A label and a variable look alike, and `a*(x, y)` is a path where `a*(x) > 5` compares, so that a parser with one
 token of lookahead cannot tell them apart. The brackets of step predicates, quotations and comments are skipped, and
@@ -64,14 +73,25 @@ DATALOG = Language(
     form="STREAM s WINDOW 24h  Answer(x, y) <- likes(x, z), follows+(z, y) as P.",
     grammars=("lexical.lark", "predicates.lark", "datalog.lark"),
     starts=("start", "condition"),
-    keywords=("STREAM", "TABLE", "WINDOW", "SLIDE", "RESULT", "as", "strictly", "ascending"),
+    keywords=(
+        "STREAM",
+        "TABLE",
+        "TUPLES",
+        "FROM",
+        "WINDOW",
+        "SLIDE",
+        "RESULT",
+        "as",
+        "strictly",
+        "ascending",
+    ),
     hints=(
         ("_ARROW", "COLON", "a rule is written head <- body"),
-        ("COMPARISON", "DOT", "a value has no parts: a property is bound in its atom, as amount: m is"),
         ("VBAR", "LSQB", "only a label has a predicate: write (a[w > 5]/b[w > 5])(x, y), each with its own"),
         ("DOT", "", "a rule ends with a full stop, and its atoms are separated by commas"),
         ("DURATION", "", DURATION_HINT),
     ),
+    foreign=IN_DATALOG,
     terminals=f"_COMPARISON_ARROW.3: /(?:<-|:-|←){_COMPARES}/i\n_COMPARISON_COMMA.3: /,{_COMPARES}/i\n",
 )
 
@@ -146,11 +166,17 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
         keyword: Token,
         name: Name,
         properties: Declared | None,
+        tuples: Tuples | None,
+        origin: Name | None,
         window: int | None,
         slide: int | None,
     ) -> SourceClause:
         self.check_dotless("stream", name)
-        return SourceClause(name, window, slide, span_of(meta), properties)
+        return self.stream_clause(name, properties, tuples, (window, slide), span_of(meta), origin)
+
+    @v_args(inline=True)
+    def origin(self, keyword: Token, name: Name) -> Name:
+        return name
 
     @v_args(meta=True, inline=True)
     def table(
@@ -361,6 +387,13 @@ def _name_anonymous(head: Rule, body: list[Atom]) -> tuple[Atom, ...]:
     return tuple(changed(atom) for atom in body)
 
 
+def definition_of(path: Atom) -> Rule:
+    """The rule of a path whose name is used as a predicate."""
+    assert path.name is not None
+    ends = Variable("x"), Variable("y")
+    return Rule(path.name, ends, (replace(path, src=ends[0], trg=ends[1]),), None, path.span)
+
+
 class _Resolver(TextErrors):
     """Statements to regular query: what each name means."""
 
@@ -373,13 +406,15 @@ class _Resolver(TextErrors):
         self.sources = Sources(text, views, keyword="STREAM", window="WINDOW 24h", slide="SLIDE 1h")
         self.declared: dict[str, None] = {}
         self.heads: set[str] = set()
-        self.paths: set[str] = set()
+        self.paths: dict[str, Atom] = {}
+        self.used_paths: dict[str, None] = {}
 
     def resolve(self, statements: list[Statement]) -> RegularQuery:
         spliced: list[Rule] = []
         for statement in statements:
             if isinstance(statement, SourceClause):
                 spliced += self.declare(statement)
+        self.sources.check_inputs()
         written = [statement for statement in statements if isinstance(statement, Rule)]
         if not written:
             raise QueryError(
@@ -389,9 +424,14 @@ class _Resolver(TextErrors):
                 hint="add one, such as: Answer(x, y) <- follows+(x, y).",
             )
         self.heads = {rule.head for rule in (*spliced, *written)}
-        self.paths = {atom.name for rule in written for atom in rule.body if atom.name is not None}
-        rules = (*spliced, *(self.resolve_rule(rule) for rule in written))
+        for atom in (atom for rule in written for atom in rule.body if atom.name is not None):
+            self.paths.setdefault(str(atom.name), atom)
+        resolved = [self.resolve_rule(rule) for rule in written]
         results = self.results([s for s in statements if isinstance(s, Results)], written)
+        definitions: dict[str, Rule] = {}
+        while unread := [name for name in self.used_paths if name not in definitions]:
+            definitions |= {name: self.resolve_rule(definition_of(self.paths[name])) for name in unread}
+        rules = (*spliced, *definitions.values(), *resolved)
         query = RegularQuery(tuple(self.sources.streams.values()), rules, results)
         query = check_query(resolve_paths(query, self.text), self.text)
         return infer_types(query, self.unit, self.text, self.types)
@@ -399,9 +439,10 @@ class _Resolver(TextErrors):
     def declare(self, clause: SourceClause) -> tuple[Rule, ...]:
         name = clause.name.value
         if name in self.declared:
-            raise self.error(
-                f"{name} is declared twice", clause.name.span, "a stream has one window in a query"
-            )
+            known = self.sources.streams.get(name)
+            have_windows = clause.window is not None and known is not None and known.has_window
+            hint = another_window_hint(name) if have_windows else "a name is declared once"
+            raise self.error(f"{name} is declared twice", clause.name.span, hint)
         self.declared[name] = None
         return self.sources.declare(clause)
 
@@ -427,11 +468,8 @@ class _Resolver(TextErrors):
         if label.stream is not None:
             return self.label_of(label.stream, label)
         if label.name in self.paths:
-            raise self.error(
-                f"{label.name} names a path, not a predicate",
-                label.span,
-                f"give the path a rule of its own, {label.name}(x, y) <- …, and leave out the name",
-            )
+            self.used_paths[label.name] = None
+            return replace(label, name=symbol, stream=None)
         if len(self.declared) == 1:
             return self.label_of(next(iter(self.declared)), label)
         if not self.declared:
@@ -468,7 +506,9 @@ class _Resolver(TextErrors):
         names = []
         for symbol in clauses[0].symbols:
             name = str(symbol)
-            if name not in self.heads:
+            if name not in self.heads and name in self.paths:
+                self.used_paths[name] = None
+            elif name not in self.heads:
                 raise self.error(
                     f"unknown result {name}",
                     symbol.span,

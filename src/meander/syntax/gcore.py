@@ -19,6 +19,7 @@ becomes
   in each rule, and `e.amount` is a variable that e's atom binds to its property.
 - An edge of several labels, or in either direction, is a path of one step, or a head of its own if its values are
 read.
+- A stream that is read ON two windows becomes two streams of one input: social, and social_2 FROM social.
 - OPTIONAL blocks are alternatives, each together with the mandatory part of its MATCH. If two variables
   connect a MATCH with the rest they become the rules of one head over these two; otherwise each element has a rule
   for each choice of alternatives.
@@ -56,12 +57,14 @@ def parse_gcore(
             scope.undefined_views.discard(query.view.value)
             scope.sources.view_labels[query.view.value] = tuple(heads)
     results = _results(queries[-1], heads, scope)
+    scope.sources.check_inputs()
     regular = RegularQuery(tuple(scope.sources.streams.values()), tuple(scope.rules), results)
     return infer_types(check_query(resolve_paths(regular, text), text), unit, text, types)
 
 
 def _check_order(queries: Sequence[GcoreQuery], scope: Scope) -> None:
-    """Views, then one query or none. The names of all views and constructed labels are reserved from the start."""
+    """Views, then one query or none. The names of all streams, views and constructed labels are reserved from the
+    start."""
     for query, following in zip(queries, [*queries[1:], None], strict=True):
         if query.view is None and following is not None:
             raise scope.error(
@@ -70,6 +73,11 @@ def _check_order(queries: Sequence[GcoreQuery], scope: Scope) -> None:
                 "one text is one query; what comes before it is GRAPH VIEW name AS (…)",
             )
         scope.names.update(element.label for element in query.elements)
+        scope.sources.reserved.update(
+            located.source.name.value
+            for match in query.matches
+            for located in (*match.mandatory, *match.alternatives)
+        )
         if query.view is not None:
             scope.undefined_views.add(query.view.value)
 

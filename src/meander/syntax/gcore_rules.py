@@ -21,6 +21,7 @@ from meander.syntax.gcore_tree import (
     Element,
     GcoreQuery,
     GraphPattern,
+    Located,
     Match,
     PathClause,
     Properties,
@@ -287,11 +288,11 @@ class QueryTranslator:
     # -- MATCH
 
     def block(self, match: Match, equalities: Equalities) -> _Block:
-        source = self.scope.declare(match.source)
-        return _Block(
-            self.atoms(match.mandatory, source, equalities),
-            tuple(self.atoms(patterns, source, equalities) for patterns in match.alternatives),
-        )
+        def atoms(located: Located) -> tuple[Atom, ...]:
+            return self.atoms(located.patterns, self.scope.declare(located.source), equalities)
+
+        mandatory = tuple(atom for located in match.mandatory for atom in atoms(located))
+        return _Block(mandatory, tuple(map(atoms, match.alternatives)))
 
     def atoms(
         self, patterns: Sequence[GraphPattern], source: str, equalities: Equalities
@@ -426,7 +427,7 @@ class QueryTranslator:
         if not all(bodies):
             raise self.scope.error(
                 "MATCH has neither an edge nor a path",
-                self.query.matches[0].source.span,
+                self.query.matches[0].span,
                 "a vertex by itself matches nothing: MATCH (u)-[:follows]->(v)",
             )
         return bodies
@@ -590,7 +591,7 @@ def _variables_of(atoms: Iterable[Atom], equalities: Equalities) -> Iterator[str
 def _patterns(query: GcoreQuery) -> Iterator[GraphPattern]:
     lists = [clause.patterns for clause in query.paths]
     for match in query.matches:
-        lists += [match.mandatory, *match.alternatives]
+        lists += [located.patterns for located in (*match.mandatory, *match.alternatives)]
     for patterns in lists:
         yield from patterns
 

@@ -28,7 +28,9 @@ class Scope(TextErrors):
         return unused
 
     def declare(self, clause: SourceClause) -> str:
-        """Add the stream or view that a MATCH reads; returns its name."""
+        """Add the stream or view that a MATCH reads; returns its name, which is another one for a stream that is
+        read through a second window."""
+        clause = self.sources.windowed(clause)
         name = clause.name.value
         if name in self.undefined_views:
             raise self.error(

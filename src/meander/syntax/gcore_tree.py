@@ -13,8 +13,9 @@ from lark import Token, v_args
 from lark.tree import Meta
 
 from meander.errors import Span
-from meander.syntax.conditions import Condition, ConditionBuilder, Declared, Part
+from meander.syntax.conditions import Condition, ConditionBuilder, Declared, Part, Tuples
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
+from meander.syntax.foreign import IN_GCORE
 from meander.syntax.parsing import Language, read, span_of
 from meander.syntax.query import Constant, Label, PathOrder, Variable
 from meander.syntax.sources import SourceClause
@@ -28,7 +29,7 @@ GCORE = Language(
     grammars=("lexical.lark", "predicates.lark", "gcore.lark"),
     keywords=(
         *("GRAPH", "VIEW", "AS", "PATH", "CONSTRUCT", "MATCH"),
-        *("OPTIONAL", "ON", "TABLE", "WINDOW", "SLIDE", "WHERE", "STRICTLY", "ASCENDING"),
+        *("OPTIONAL", "ON", "TABLE", "TUPLES", "WINDOW", "SLIDE", "WHERE", "STRICTLY", "ASCENDING"),
     ),
     hints=(
         ("TILDE", "NAME", "a label begins with a colon, a PATH clause with a tilde: :follows, ~RL"),
@@ -42,6 +43,7 @@ GCORE = Language(
         ("_AND", "NAME", "conditions are joined by AND and OR"),
         ("DURATION", "", DURATION_HINT),
     ),
+    foreign=IN_GCORE,
 )
 
 
@@ -114,12 +116,21 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """`MATCH mandatory OPTIONAL alternative … ON source`."""
+class Located:
+    """Patterns, and the stream that they are on."""
 
-    mandatory: tuple[GraphPattern, ...]
-    alternatives: tuple[tuple[GraphPattern, ...], ...]
+    patterns: tuple[GraphPattern, ...]
     source: SourceClause
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """`MATCH mandatory OPTIONAL alternative … ON source, mandatory ON source`."""
+
+    mandatory: tuple[Located, ...]
+    alternatives: tuple[Located, ...]
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +152,15 @@ class GcoreQuery:
     where: Condition | None
     span: Span
     view: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Patterns whose ON has not been read yet."""
+
+    patterns: tuple[GraphPattern, ...]
+    optional: bool
+    span: Span
 
 
 def parse_tree(text: str, unit: str) -> list[GcoreQuery]:
@@ -185,17 +205,34 @@ class _GcoreBuilder(ConditionBuilder[list[GcoreQuery]]):
             )
         return elements
 
-    def match(self, parts: list[object]) -> Match:
-        source = parts[-1]
-        assert isinstance(source, SourceClause)
-        mandatory = parts[1] if isinstance(parts[1], tuple) else ()
-        return Match(mandatory, tuple(tuple(part) for part in parts[2:-1] if isinstance(part, list)), source)
+    @v_args(meta=True)
+    def match(self, meta: Meta, parts: list[object]) -> Match:
+        located: dict[bool, list[Located]] = {False: [], True: []}
+        waiting: list[_Group] = []
+        for part in parts:
+            if isinstance(part, _Group):
+                waiting.append(part)
+            elif isinstance(part, SourceClause):
+                for group in waiting:
+                    located[group.optional].append(Located(group.patterns, part, group.span))
+                waiting = []
+        if len(located[True]) == 1:
+            raise self.error(
+                "an OPTIONAL by itself is no alternative: every match would need it",
+                located[True][0].span,
+                "OPTIONAL blocks are alternatives, of which a match needs one: leave out the word OPTIONAL, or "
+                "leave out the block. What SQL calls a left outer join has matches with empty variables, and an "
+                "edge has two ends",
+            )
+        return Match(tuple(located[False]), tuple(located[True]), span_of(meta))
 
-    def mandatory(self, patterns: list[GraphPattern]) -> tuple[GraphPattern, ...]:
-        return tuple(patterns)
+    @v_args(meta=True)
+    def mandatory(self, meta: Meta, patterns: list[GraphPattern]) -> _Group:
+        return _Group(tuple(patterns), False, span_of(meta))
 
-    def alternative(self, parts: list[GraphPattern]) -> list[GraphPattern]:
-        return parts[1:]
+    @v_args(meta=True)
+    def alternative(self, meta: Meta, parts: list[GraphPattern]) -> _Group:
+        return _Group(tuple(parts[1:]), True, span_of(meta))
 
     @v_args(meta=True, inline=True)
     def source(
@@ -205,12 +242,22 @@ class _GcoreBuilder(ConditionBuilder[list[GcoreQuery]]):
         table: Token | None,
         name: Name,
         properties: Declared | None,
+        tuples: Tuples | None,
         window: int | None,
         slide: int | None,
     ) -> SourceClause:
         self.check_dotless("stream", name)
-        self.check_window(table is not None, name, window or slide, span_of(meta))
-        return SourceClause(name, window, slide, span_of(meta), properties, table is not None)
+        span = span_of(meta)
+        if table is None:
+            return self.stream_clause(name, properties, tuples, (window, slide), span)
+        self.check_window(True, name, window or slide, span)
+        if tuples is not None:
+            raise self.error(
+                f"{name.value} cannot be both a table and tuples",
+                span,
+                "rows of a TABLE hold until they are replaced, TUPLES until they say: name one of them",
+            )
+        return SourceClause(name, window, slide, span, properties, is_table=True)
 
     @v_args(inline=True)
     def where(self, keyword: Token, condition: Condition) -> Condition:

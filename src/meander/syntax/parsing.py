@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from meander.errors import QueryError, Span
+from meander.syntax.foreign import Construct, explain_foreign
 
 MAX_CHARACTERS = 50_000
 """The longest query text."""
@@ -40,7 +41,8 @@ PHRASES = {
     "_NOT": "not",
     "_AND": "and",
     "_OR": "or",
-    **dict.fromkeys(("SIGN", "TIMES"), "+, -, * or /"),
+    "SIGN": "+ or -",
+    "TIMES": "* or /",
     "DURATION": "a duration (24h, 15 minutes, 3600)",
     **dict.fromkeys(("EDGE", "EDGE_BACK"), "an edge (-[:label]->)"),
     **dict.fromkeys(("PATH_STEP", "PATH_STEP_BACK"), "a path (-/<:label*>/->)"),
@@ -77,7 +79,7 @@ class Language:
     `starts` are the rules that a text can be: the first, unless another is asked for. `form` is an example for
     hints. `keywords` are the words of the language, whose terminals have the same names in capitals. `hints` are
     triples (a terminal that would be accepted, the one that came instead or "" for any, the hint); the first that
-    fits is given.
+    fits is given. `foreign` are constructs of other languages.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Language:
     form: str
     keywords: tuple[str, ...]
     hints: tuple[tuple[str, str, str], ...]
+    foreign: tuple[Construct, ...]
     starts: tuple[str, ...] = ("start",)
     terminals: str = ""  # those that are built in Python
 
@@ -170,6 +173,11 @@ def span_of(located: Any) -> Span:
 
 
 def _explain(language: Language, text: str, error: UnexpectedInput) -> QueryError:
+    offset = getattr(error, "pos_in_stream", None)
+    if offset is not None and offset < len(text):
+        foreign = explain_foreign(language.foreign, text, blank_out(text), offset)
+        if foreign is not None:
+            return foreign
     progress = _Progress(language, text)
     if isinstance(error, UnexpectedToken):
         return _explain_token(progress, error.token)
@@ -265,7 +273,6 @@ _CHARACTER_HINTS = {
     "←": "an arrow is written <- (less than, minus)",
     "→": "an arrow is written -> (minus, greater than)",
     ";": "a rule ends with a full stop",
-    "!": "a regular query has no negation",
     "=": "a comparison has a variable or a value on both sides: x != y, m > 5",
     "-": "a label that is not an identifier stands in backquotes: `has-tag`",
     ".": 'vertices have no properties: compare them as they are, (u) = "alice"',

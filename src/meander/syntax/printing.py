@@ -43,7 +43,21 @@ from meander.syntax.values import (
     conjuncts,
 )
 
-_RESERVED = {"stream", "table", "window", "slide", "result", "as", "and", "or", "not", "in", "true", "false"}
+_RESERVED = {
+    "stream",
+    "table",
+    "tuples",
+    "window",
+    "slide",
+    "result",
+    "as",
+    "and",
+    "or",
+    "not",
+    "in",
+    "true",
+    "false",
+}
 _SUFFIXES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 _COMPOUND = re.compile(r"[|/*+?^{}() ]")
@@ -97,8 +111,10 @@ def _stream_text(stream: Stream, duration: Callable[[int], str]) -> str:
         name_text(name) + (f" {kind}" if kind is not None else "") for name, kind in stream.properties
     )
     text = f"{'TABLE' if stream.is_table else 'STREAM'} {name_text(stream.name)}"
+    text += " TUPLES" if stream.is_tuples else ""
     text += f" ({properties})" if properties else ""
-    if not stream.is_table:
+    text += "" if stream.source is None else f" FROM {name_text(stream.source)}"
+    if stream.has_window:
         text += f" WINDOW {duration(stream.window)}"
         text += f" SLIDE {duration(stream.slide)}" if stream.slide != 1 else ""
     return text

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 
 from meander.errors import QueryError, Span
 from meander.syntax.durations import LONGEST
 from meander.syntax.expressions import Name
 from meander.syntax.parsing import TextErrors
-from meander.syntax.printing import short_list
+from meander.syntax.printing import name_text, short_list
 from meander.syntax.query import Label, RegularQuery, Rule, Stream
 from meander.syntax.values import TIME_PROPERTY, Property, ValueType, refs
 from meander.syntax.views import splice
@@ -26,8 +27,8 @@ class DeclaredProperty:
 
 @dataclass(frozen=True, slots=True)
 class SourceClause:
-    """`STREAM name [(properties)] [WINDOW window] [SLIDE slide]` or `TABLE name [(properties)]` in Datalog,
-    `ON name [WINDOW(window)] [SLIDE(slide)]` in G-CORE."""
+    """`STREAM name [(properties)] [FROM source] [WINDOW window] [SLIDE slide]`, `STREAM name TUPLES [(properties)]`
+    or `TABLE name [(properties)]` in Datalog, `ON name …` likewise in G-CORE."""
 
     name: Name
     window: int | None
@@ -35,6 +36,8 @@ class SourceClause:
     span: Span
     properties: tuple[DeclaredProperty, ...] | None = None
     is_table: bool = False
+    is_tuples: bool = False
+    source: Name | None = None
 
 
 class Sources(TextErrors):
@@ -50,6 +53,8 @@ class Sources(TextErrors):
         self.views = views
         self.keyword, self.window, self.slide = keyword, window, slide
         self.streams: dict[str, Stream] = {}
+        self.reserved: set[str] = set()
+        """Names that the text gives streams: another window of one of them is named otherwise."""
         self.view_labels: dict[str, tuple[str, ...]] = {}
         self.declared_properties: dict[str, tuple[str, ...]] = {}
 
@@ -57,6 +62,8 @@ class Sources(TextErrors):
         """Add a stream or view; returns the rules of a view that was not declared before."""
         name = clause.name.value
         rules: tuple[Rule, ...] = ()
+        if clause.source is not None:
+            self._check_source(clause, clause.source)
         if clause.properties is not None:
             self.declared_properties[name] = tuple(declared.name.value for declared in clause.properties)
         if name in self.views and name not in self.view_labels:
@@ -70,20 +77,95 @@ class Sources(TextErrors):
                     clause.span,
                     f"its tuples keep their validity: write {self.keyword} {name}",
                 )
+            if clause.is_tuples:
+                raise self.error(
+                    f"{name} is a view, whose tuples keep their validity anyway",
+                    clause.span,
+                    f"write {self.keyword} {name}; TUPLES is for the output of another run",
+                )
             if clause.properties is not None or clause.is_table:
                 raise self.error(
                     f"{name} is a view, whose properties are those of its heads",
                     clause.span,
                     f"write {self.keyword} {name}",
                 )
-        elif clause.is_table:
-            self._add_streams([Stream(name, LONGEST, 1, clause.span, _properties(clause), True)], clause.span)
+        elif clause.is_table or clause.is_tuples:
+            stream = Stream(
+                name,
+                LONGEST,
+                1,
+                clause.span,
+                _properties(clause),
+                is_table=clause.is_table,
+                is_tuples=clause.is_tuples,
+            )
+            self._add_streams([stream], clause.span)
         elif clause.window is not None:
-            stream = Stream(name, clause.window, clause.slide or 1, clause.span, _properties(clause))
+            source = None if clause.source is None else clause.source.value
+            stream = Stream(
+                name, clause.window, clause.slide or 1, clause.span, _properties(clause), source=source
+            )
             self._add_streams([stream], clause.span)
         elif clause.slide is not None or name not in self.streams:
             raise self._missing_window(name, clause.span)
         return rules
+
+    def _check_source(self, clause: SourceClause, source: Name) -> None:
+        name = clause.name.value
+        for view in (name, source.value):
+            if view in self.views:
+                raise self.error(
+                    f"{view} is a view, whose tuples keep their validity",
+                    clause.span,
+                    f"write {self.keyword} {view}; only a stream can be read through another window",
+                )
+        if source.value == name:
+            raise self.error(f"{name} is read from itself", clause.span, another_window_hint(name))
+        if clause.window is None:
+            raise self._missing_window(f"{name} FROM {source.value}", clause.span)
+
+    def windowed(self, clause: SourceClause) -> SourceClause:
+        """The clause; under another name, if its stream has another window already."""
+        name = clause.name.value
+        if clause.window is None or clause.is_table or name in self.views or name in self.view_labels:
+            return clause
+        source = Name(name, clause.name.span)
+        window = clause.window, clause.slide or 1
+        for stream in self.streams.values():
+            if stream.input == name and (stream.window, stream.slide) == window and not stream.is_table:
+                own_name = replace(source, value=stream.name)
+                return replace(clause, name=own_name, source=None if stream.source is None else source)
+        if name not in self.streams or self.streams[name].is_table:
+            return clause
+        taken = {*self.streams, *self.views, *self.view_labels, *self.reserved}
+        fresh = next(other for number in count(2) if (other := f"{name}_{number}") not in taken)
+        return replace(clause, name=replace(source, value=fresh), source=source)
+
+    def check_inputs(self) -> None:
+        """Refuse streams of one input that do not go together."""
+        types: dict[tuple[str, str], ValueType] = {}
+        for stream in self.streams.values():
+            source = None if stream.source is None else self.streams.get(stream.source)
+            if source is not None and source.source is not None:
+                raise self.error(
+                    f"{stream.source} is itself read from {source.source}",
+                    stream.span,
+                    f"name the input: {self.keyword} {stream.name} FROM {source.source}",
+                )
+            if source is not None and source.is_table:
+                raise self.error(
+                    f"{stream.source} is a table, whose rows do not expire",
+                    stream.span,
+                    "only a stream can be read through another window",
+                )
+            for name, kind in stream.properties:
+                if kind is not None and types.setdefault((stream.input, name), kind) is not kind:
+                    raise self.error(
+                        f"the property {name} of {stream.input} has two types in this query: "
+                        f"{types[stream.input, name]} and {kind}",
+                        stream.span,
+                        "declare it with one type, or once",
+                    )
 
     def label(self, label: Label, source: str) -> Label:
         """A label of a declared stream or view."""
@@ -107,6 +189,8 @@ class Sources(TextErrors):
     def check_property(self, source: str, name: str, span: Span | None) -> None:
         """Refuse a property that a declared stream does not list, if it lists any."""
         declared = self.declared_properties.get(source)
+        if declared is None and source in self.streams:
+            declared = self.declared_properties.get(self.streams[source].input)
         if declared is None or name in declared or name == TIME_PROPERTY:
             return
         close = difflib.get_close_matches(name, declared, n=1)
@@ -126,11 +210,12 @@ class Sources(TextErrors):
             known = self.streams.setdefault(stream.name, stream)
             if known is stream:
                 continue
-            if (known.window, known.slide, known.is_table) != (stream.window, stream.slide, stream.is_table):
+            if _bounds(known) != _bounds(stream):
                 raise self.error(
                     f"the stream {stream.name} has two windows in this query: {_window(known)} and {_window(stream)}",
                     span,
-                    "a stream has one window in a query, in its views as well: use the same one",
+                    "a name has one window in a query, in its views as well: "
+                    + another_window_hint(stream.name),
                 )
             types = {value.name: value.type for value in known.properties}
             for name, kind in stream.properties:
@@ -162,13 +247,24 @@ class Sources(TextErrors):
         )
 
 
+def another_window_hint(stream: str) -> str:
+    """How Datalog reads a stream through a second window."""
+    return f"read it under another name: STREAM recent FROM {name_text(stream)} WINDOW 1h"
+
+
 def _properties(clause: SourceClause) -> tuple[Property, ...]:
     declared = clause.properties or ()
     properties = [Property(entry.name.value, entry.type) for entry in declared]
     return tuple(sorted(properties, key=lambda value: value.name))
 
 
+def _bounds(stream: Stream) -> tuple[int, int, bool, bool, str]:
+    """What decides how long a stream's edges are valid, and which edges these are."""
+    return stream.window, stream.slide, stream.is_table, stream.is_tuples, stream.input
+
+
 def _window(stream: Stream) -> str:
-    if stream.is_table:
-        return "TABLE"
-    return f"WINDOW {stream.window} SLIDE {stream.slide}"
+    if not stream.has_window:
+        return "TABLE" if stream.is_table else "TUPLES"
+    origin = "" if stream.source is None else f"FROM {stream.source} "
+    return f"{origin}WINDOW {stream.window} SLIDE {stream.slide}"

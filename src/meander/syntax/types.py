@@ -9,7 +9,7 @@ last an integer, since every number compares with it. What stays undecided is le
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
@@ -42,6 +42,9 @@ KnownTypes = Mapping[str, Mapping[str, ValueType]]
 Key = tuple[str, str]
 """A property of a stream, `("s.bank", "amount")`, of a head, `("h.Big", "out")`, or a variable of a rule, `("3",
 "m")`."""
+
+Link = tuple[Key, Key, Span | None]
+"""A property, the variable that it is bound to, and where."""
 
 _WIDER = {ValueType.INT: 0, ValueType.TIME: 1, ValueType.FLOAT: 2}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -80,10 +83,6 @@ def converts(found: ValueType, wanted: ValueType) -> bool:
     return found is wanted or (found is ValueType.INT and wanted in (ValueType.FLOAT, ValueType.TIME))
 
 
-def source_key(label: Label) -> str:
-    return f"s.{label.stream}" if label.stream is not None else f"h.{label.name}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Site:
     """A predicate of the query, and whose properties or variables it names."""
@@ -116,24 +115,31 @@ class _Inference:
         self.unit = unit
         self.text = text
         self.types: dict[Key, ValueType] = {}
-        self.links: list[
-            tuple[Key, Key, Span | None]
-        ] = []  # a property, and the variable that it is bound to
+        self.links: list[Link] = []  # of properties that are bound in bodies, and of the values of heads
+        self.heads: list[Link] = []  # the latter
         self.sites: list[_Site] = []
         self.named: dict[Key, None] = {}
+        self.inputs = {stream.name: stream.input for stream in query.streams}
         self._collect(known)
         self._solve()
+
+    def _owner(self, label: Label) -> str:
+        """What has the properties of a label: a head, or the input of a stream."""
+        if label.stream is None:
+            return f"h.{label.name}"
+        return f"s.{self.inputs.get(label.stream, label.stream)}"
 
     # -- what the query says
 
     def _collect(self, known: KnownTypes) -> None:
         for stream in self.query.streams:
-            for name, kind in known.get(stream.name, {}).items():
-                self.types[f"s.{stream.name}", name] = kind
+            for name, kind in known.get(stream.input, {}).items():
+                self.types[f"s.{stream.input}", name] = kind
+        for stream in self.query.streams:
             for name, declared in stream.properties:
                 if declared is not None:
-                    self.types[f"s.{stream.name}", name] = declared
-            self.types[f"s.{stream.name}", TIME_PROPERTY] = ValueType.TIME
+                    self.types[f"s.{stream.input}", name] = declared
+            self.types[f"s.{stream.input}", TIME_PROPERTY] = ValueType.TIME
         for number, rule in enumerate(self.query.rules):
             owner = str(number)
             for atom in rule.body:
@@ -143,19 +149,20 @@ class _Inference:
                 for label in labels_of(atom.expr):
                     if label.predicate is not None:
                         located = rule.span is not None
-                        self.sites.append(_Site(source_key(label), label.predicate, located))
+                        self.sites.append(_Site(self._owner(label), label.predicate, located))
                         for ref in refs(label.predicate):
-                            self.named[source_key(label), str(ref.name)] = None
+                            self.named[self._owner(label), str(ref.name)] = None
                 if atom.values and isinstance(atom.expr, Label):
                     for name, variable in atom.values:
-                        key = (source_key(atom.expr), name)
+                        key = (self._owner(atom.expr), name)
                         self.named[key] = None
                         self.links.append((key, (owner, variable.name), variable.span))
             if rule.predicate is not None:
                 self.sites.append(_Site(owner, rule.predicate, rule.span is not None))
         for number, rule in enumerate(self.query.rules):
             for name, variable in rule.values:
-                self.links.append(((f"h.{rule.head}", name), (str(number), variable.name), variable.span))
+                self.heads.append(((f"h.{rule.head}", name), (str(number), variable.name), variable.span))
+        self.links += self.heads
 
     # -- inference
 
@@ -163,10 +170,11 @@ class _Inference:
         for doubt in _Doubt:
             changed = True
             while changed:
-                changed = self._bind()
-                for site in self.sites:
-                    changed |= self._compare(site, doubt)
-                changed = changed or self._push()
+                # A head's values have the types of what its rules bind, whatever they are compared with later.
+                while self._bind() or self._push(self.heads):
+                    pass
+                compared = [self._compare(site, doubt) for site in self.sites]
+                changed = any(compared) or self._push(self.links)
 
     def _bind(self) -> bool:
         """Variables get the types of what they are bound to: of several number types, the widest."""
@@ -180,10 +188,10 @@ class _Inference:
                 changed = True
         return changed
 
-    def _push(self) -> bool:
+    def _push(self, links: Iterable[Link]) -> bool:
         """A property without a type gets that of a variable that is bound to it."""
         changed = False
-        for prop, variable, _ in self.links:
+        for prop, variable, _ in links:
             kind, now = self.types.get(variable), self.types.get(prop)
             if kind in (None, ValueType.VERTEX):
                 continue
@@ -259,7 +267,7 @@ class _Inference:
                 properties=tuple(
                     Property(name, self.types.get((owner, name)))
                     for owner, name in sorted(self.named)
-                    if owner == f"s.{stream.name}" and name != TIME_PROPERTY
+                    if owner == f"s.{stream.input}" and name != TIME_PROPERTY
                 ),
             )
             for stream in self.query.streams
@@ -273,7 +281,7 @@ class _Inference:
         def typed_label(label: Label) -> PathExpr:
             if label.predicate is None:
                 return label
-            return replace(label, predicate=self._checked(source_key(label), label.predicate, located))
+            return replace(label, predicate=self._checked(self._owner(label), label.predicate, located))
 
         body: list[Atom] = [replace(atom, expr=map_labels(atom.expr, typed_label)) for atom in rule.body]
         predicate = None if rule.predicate is None else self._checked(str(number), rule.predicate, located)

@@ -56,6 +56,10 @@ class Property(NamedTuple):
     type: ValueType | None = None
 
 
+ALL_PROPERTIES = Property("all properties", ValueType.STRING)
+"""What tells tuples apart that agree in all properties that a query names: the properties of a record as one text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ref:
     """A value of the tuple: a property or end point, a variable, or a column by its number."""

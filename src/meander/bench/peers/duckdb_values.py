@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from meander.bench.transfers import Transfers
+from meander.bench.measures.transfers import Transfers
 
 WINDOW = """t AS MATERIALIZED (
     SELECT DISTINCT src, trg, amount, ts FROM transfers WHERE slide BETWEEN $first AND $last

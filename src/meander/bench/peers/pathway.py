@@ -37,8 +37,9 @@ def interpreter() -> str | None:
         return named
     if importlib.util.find_spec("pathway") is not None:
         return sys.executable
-    own = PROJECT / ".venv-bench" / "bin" / "python"
-    return str(own) if own.is_file() else None
+    own = PROJECT / ".venv-bench"
+    is_installed = any(own.glob("lib/python*/site-packages/pathway"))
+    return str(own / "bin" / "python") if is_installed else None
 
 
 def measure(
@@ -95,7 +96,7 @@ def run(
         pairs_of = relation.src.astype(np.int64) << 32 | relation.trg
         if np.unique(pairs_of).size < pairs_of.size:
             repeating.append(name)
-    plan = {
+    plan: dict[str, Any] = {
         "roles": dict(zip(ROLES, workload.relations, strict=False)),
         "slides": window // slide,
         "last": int(graph.ts[-1] // slide) - first,
@@ -130,7 +131,10 @@ def run(
         result["cpu_seconds"],
         {slide_number + first: count for slide_number, count in result["counts"]},
         version=result["version"],
-        details={"pairs": {(src, trg) for src, trg in result["pairs"]}} if pairs else {},
+        details={
+            "slides": {"number": plan["last"] + 1},
+            **({"pairs": {(src, trg) for src, trg in result["pairs"]}} if pairs else {}),
+        },
     )
 
 

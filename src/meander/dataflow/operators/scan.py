@@ -76,7 +76,10 @@ def open_scan(node: ScanOp, context: Context) -> Operator:
 
 
 def with_expiry(edges: Batch, node: ScanOp) -> Batch:
-    """Each edge until it leaves the window, or for ever in a table; a deletion ends its tuple at once."""
+    """Each edge until it leaves the window, for ever in a table, or as long as it says itself; a deletion ends its
+    tuple at once."""
+    if node.tuples:
+        return edges
     if node.table:
         exp = np.where(edges.op > 0, INFINITY, edges.ts)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -11,6 +11,7 @@ from meander.dataflow.answers import Answers, AnswerSchema, as_table
 from meander.dataflow.edges import Reject
 from meander.dataflow.sinks.journal import Journal
 from meander.dataflow.sinks.jsonl import jsonl_blocks
+from meander.dataflow.sinks.merging import merge_blocks, merge_tables
 from meander.dataflow.sinks.registry import check_local_sink, check_rejects, open_sink
 from meander.dataflow.sinks.sink import Encoding, Sink, SinkContext
 from meander.errors import OutputError
@@ -37,8 +38,20 @@ class SinkWriter(Generic[Batch]):
         return self.sink.done
 
     def write(self, batch: Batch) -> None:
+        self._write(self.encode(batch))
+
+    def write_merged(self, batches: Sequence[Batch]) -> None:
+        """Write what several results answer over one span of time, in order of time."""
+        encoded = map(self.encode, batches)
+        if self.sink.encoding == Encoding.LINES:
+            # A block is valid until the next one is requested.
+            self._write(merge_blocks([b"".join(map(bytes, blocks)) for blocks in encoded]))
+        else:
+            self._write(merge_tables([table for tables in encoded for table in tables]))
+
+    def _write(self, contents: Any) -> None:
         try:
-            self.sink.write(self._batches, self.encode(batch))
+            self.sink.write(self._batches, contents)
         except OutputError:
             self._failed = True
             raise

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 from meander.dataflow.edges import shown
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.header import column_rows, optional_bits
 from meander.dataflow.sources.text import Block, Parser, TextFormat, TextReader, first_line
+from meander.errors import InputError
 from meander.kernels.parsing import Rows, judge_rows, split_csv
+
+SEPARATORS = {
+    ";": "a .csv file has commas between its fields: save it with commas, numbers with a decimal point",
+    "\t": "a .csv file has commas between its fields: give a file with tabs a name that ends in .tsv",
+    "|": "a .csv file has commas between its fields: save it with commas",
+}
+"""What to do about a file with another separator."""
 
 HEADER_HINT = "the first line of a .csv file names src, label, trg, ts and perhaps op, in any order"
 
@@ -32,10 +41,25 @@ def header_names(header: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([header]), [])]
 
 
+def check_separator(names: Sequence[str], path: Path, layout: StreamLayout) -> None:
+    """Refuse a header without commas that lacks a column, and has another separator."""
+    missing = [column for column in map(layout.column, layout.required) if column not in names]
+    if len(names) > 1 or not missing:
+        return
+    for separator, advice in SEPARATORS.items():
+        if separator in names[0]:
+            shown_separator = "a tab" if separator == "\t" else separator
+            raise InputError(
+                f"the header of {path} has no column {missing[0]}: its separator seems to be {shown_separator}",
+                hint=advice,
+            )
+
+
 def csv_parser(path: Path, header: bytes, layout: StreamLayout) -> Parser:
     """The parser for a file with this header."""
     names = header_names(shown(header).rstrip("\r"))
     if names:
+        check_separator(names, path, layout)
         layout.check_columns(names, f"the header of {path}", HEADER_HINT)
     columns = column_rows(layout, names)
     optional = optional_bits(layout)

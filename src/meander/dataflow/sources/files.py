@@ -22,7 +22,7 @@ class FileSource(Source):
         for path in files:
             if path.is_file():  # what is read from a pipe is gone
                 file_format(path).check(path, layout)
-        if layout.types and not follow:
+        if layout.named_properties and not follow:
             self._check_properties(files, layout)
 
     def _check_properties(self, files: list[Path], layout: StreamLayout) -> None:
@@ -41,6 +41,11 @@ class FileSource(Source):
             if path.is_file():
                 types = {**file_format(path).column_types(path), **types}
         return types
+
+    def column_names(self, layout: StreamLayout) -> list[str]:
+        files = (path for path in input_files(self.url) if path.is_file())
+        first = next(files, None)
+        return [] if first is None else file_format(first).column_names(first, layout)
 
     def chunks(self, options: ReadOptions) -> Iterator[Chunk]:
         meter = options.meter

@@ -8,17 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from meander.dataflow.edges import VERDICTS, Reason, as_text
-from meander.dataflow.layout import StreamLayout
+from meander.dataflow.edges import as_text
+from meander.dataflow.layout import ANSWER, EXPIRY, PROPERTIES, StreamLayout
+from meander.dataflow.records import NumberText, given_value
 from meander.dataflow.sources.header import SPAN_ROWS, span_row
 from meander.dataflow.sources.text import Block, Parser, TextFormat, TextReader, first_line
-from meander.dataflow.tabular import complete_row, edge_fields, judge_row
+from meander.dataflow.tabular import is_encodable, judge_row, row_of_record
 from meander.kernels.jit import Array
-from meander.kernels.parsing import ABSENT, FINE, LABEL, LINE, SRC, TRG, UNDECIDED, Rows
-from meander.kernels.parsing_json import ObjectShape, split_jsonl
+from meander.kernels.parsing import (
+    ABSENT,
+    FINE,
+    LABEL,
+    LINE,
+    NOT_UTF8,
+    SRC,
+    TRG,
+    UNDECIDED,
+    UNPARSABLE,
+    Rows,
+)
+from meander.kernels.parsing_json import NestedShape, ObjectShape, split_jsonl
 from meander.kernels.parsing_values import JSON_BOOL, JSON_NUMBER, JSON_OTHER, JSON_STRING, PLAIN
-
-CODES = {reason: verdict for verdict, reason in VERDICTS.items()}
+from meander.syntax.values import ALL_PROPERTIES
 
 
 class JsonlFormat(TextFormat):
@@ -38,10 +49,6 @@ class JsonlFormat(TextFormat):
         return list(fields) if isinstance(fields, dict) else []
 
 
-class NumberText(str):
-    """A number as it is written in a line of JSON."""
-
-
 def jsonl_parser(layout: StreamLayout) -> Parser:
     shape = object_shape(layout)
 
@@ -58,38 +65,48 @@ def jsonl_parser(layout: StreamLayout) -> Parser:
 
 def object_shape(layout: StreamLayout) -> ObjectShape:
     """The keys that the kernel looks for."""
-    columns = list(dict.fromkeys(layout.columns_read.values()))
+    columns = layout.columns_wanted
     field = np.full(len(columns), -1, np.int64)
     value_row = np.full(len(columns), ABSENT, np.int64)
     for name, column in layout.columns_read.items():
+        if name == ALL_PROPERTIES.name:
+            continue
         target = field if name in SPAN_ROWS else value_row
         target[columns.index(column)] = span_row(layout, name)
     encoded = [column.encode() for column in columns]
     ends = np.cumsum([0, *map(len, encoded)])
     needed = sum(1 << SPAN_ROWS[name] for name in layout.required)
     keys = np.frombuffer(b"".join(encoded), np.uint8)
-    return ObjectShape(keys, ends[:-1], ends[1:], field, value_row, needed, layout.digits)
+    nested_row = value_row.copy()
+    properties = answer = -1
+    text_row = ABSENT
+    if layout.schema.tuples:
+        nested_row[columns.index(layout.column(EXPIRY.name))] = ABSENT
+        properties, answer = columns.index(PROPERTIES), columns.index(ANSWER)
+        if ALL_PROPERTIES.name in layout.types:
+            text_row = span_row(layout, ALL_PROPERTIES.name)
+    nested = NestedShape(nested_row, properties, answer, text_row)
+    return ObjectShape(keys, ends[:-1], ends[1:], field, value_row, needed, layout.digits, nested)
 
 
 def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: StreamLayout) -> int:
     """Judge a line of JSON that the kernel left undecided; its names and values go to the tail."""
     raw = buffer[rows.start[LINE, row] : rows.end[LINE, row]].tobytes()
-    reason: str | None
     try:
         fields = json.loads(
             raw.decode(), parse_int=NumberText, parse_float=NumberText, parse_constant=NumberText
         )
         if not isinstance(fields, dict):
             raise ValueError(fields)
-        edge, is_vertex = complete_row(edge_fields(fields, layout, _number), layout)
-        values = [_value(fields.get(layout.column(name))) for name in layout.types]
-        reason = judge_row(edge)
+        values = [_value(given_value(fields, layout, name)) for name in layout.types]
+        edge, is_vertex = row_of_record(fields, layout, _number)
+        verdict = judge_row(edge)
     except (UnicodeDecodeError, UnicodeEncodeError):
-        reason = Reason.NOT_UTF8
+        verdict = NOT_UTF8
     except (ValueError, RecursionError):
-        reason = Reason.UNPARSABLE
-    if reason is not None:
-        rows.verdict[row] = CODES[reason]
+        verdict = UNPARSABLE
+    rows.verdict[row] = verdict
+    if verdict != FINE:
         return tail
 
     def write(span_row: int, content: Array) -> None:
@@ -119,7 +136,6 @@ def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: Stream
     rows.ts[row] = ts
     rows.op[row] = -1 if op == ["-"] else 1
     rows.vertex[row] = is_vertex
-    rows.verdict[row] = FINE
     return tail
 
 
@@ -139,6 +155,6 @@ def _value(value: Any) -> tuple[int, bytes]:
         return PLAIN, b""
     if isinstance(value, bool):
         return JSON_BOOL, b"true" if value else b"false"
-    if isinstance(value, str):
+    if isinstance(value, str) and is_encodable(value):
         return JSON_NUMBER if isinstance(value, NumberText) else JSON_STRING, value.encode()
     return JSON_OTHER, b""

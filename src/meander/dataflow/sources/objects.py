@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.property_columns import value_type
+from meander.dataflow.records import edge_schema, nested_types
 from meander.dataflow.sources.registry import check_local_source, open_url
 from meander.dataflow.sources.source import ReadOptions, Source
 from meander.dataflow.tabular import Chunk, check_schema, from_arrow, from_tuples
@@ -30,6 +31,10 @@ class RowSource(Source):
     def check(self, layout: StreamLayout, *, follow: bool = False) -> None:
         """Nothing: a row that cannot be used is a reject."""
 
+    def column_names(self, layout: StreamLayout) -> list[str]:
+        first = self.rows[0] if isinstance(self.rows, Sequence) and self.rows else None
+        return [str(name) for name in first] if isinstance(first, Mapping) else []
+
     def chunks(self, options: ReadOptions) -> Iterator[Chunk]:
         return from_tuples(self.rows, batch_rows=options.batch_rows, layout=options.layout)
 
@@ -45,12 +50,13 @@ class TableSource(Source):
 
     def check(self, layout: StreamLayout, *, follow: bool = False) -> None:
         check_schema(self.schema, layout, TABLE)
-        layout.check_properties(self.schema.names, TABLE)
+        layout.check_properties(edge_schema(self.schema, layout).names, TABLE)
 
     def column_types(self) -> Mapping[str, ValueType | None]:
-        return {
-            name: value_type(kind) for name, kind in zip(self.schema.names, self.schema.types, strict=True)
-        }
+        return {name: value_type(kind) for name, kind in nested_types(self.schema).items()}
+
+    def column_names(self, layout: StreamLayout) -> list[str]:
+        return list(self.schema.names)
 
     def is_live(self) -> bool:
         return self.live

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.property_columns import value_type
+from meander.dataflow.records import edge_schema, nested_types
 from meander.dataflow.sources.source import FileFormat, ReadOptions
 from meander.dataflow.tabular import Chunk, check_schema, from_arrow
 from meander.errors import InputError
@@ -30,7 +31,7 @@ class ParquetFormat(FileFormat):
         read = 0
         with open_parquet(path, layout) as file:
             names = set(file.schema_arrow.names)
-            columns = [name for name in dict.fromkeys(layout.columns_read.values()) if name in names]
+            columns = [name for name in layout.columns_wanted if name in names]
             for batch in file.iter_batches(batch_size=options.batch_rows, columns=columns):
                 chunk = from_arrow(batch, layout=layout, where=str(path), path=str(path), first=read + 1)
                 read += batch.num_rows
@@ -38,19 +39,18 @@ class ParquetFormat(FileFormat):
                 yield chunk
 
     def column_names(self, path: Path, layout: StreamLayout) -> list[str]:
-        return list(read_schema(path))
+        return list(edge_schema(read_schema(path), layout).names)
 
     def column_types(self, path: Path) -> Mapping[str, ValueType | None]:
-        return {name: value_type(kind) for name, kind in read_schema(path).items()}
+        return {name: value_type(kind) for name, kind in nested_types(read_schema(path)).items()}
 
 
-def read_schema(path: Path) -> dict[str, pa.DataType]:
-    """The types of the columns; none if the file cannot be read."""
+def read_schema(path: Path) -> pa.Schema:
+    """The columns; none if the file cannot be read."""
     try:
-        schema = pq.read_schema(path)
+        return pq.read_schema(path)
     except (pa.ArrowException, OSError):
-        return {}
-    return dict(zip(schema.names, schema.types, strict=True))
+        return pa.schema([])
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,10 @@ class Source(ABC):
     def column_types(self) -> Mapping[str, ValueType | None]:
         """The columns of a source whose columns have types; None for a type that no property has."""
         return {}
+
+    def column_names(self, layout: StreamLayout) -> Iterable[str]:
+        """The names of columns, or of the fields of the first row, as far as they are known before it is read."""
+        return ()
 
     def chunks(self, options: ReadOptions) -> Iterator[Chunk]:
         """The edges in chunks of at most `batch_rows`."""

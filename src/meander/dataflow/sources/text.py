@@ -24,7 +24,7 @@ from meander.dataflow.edges import (
 )
 from meander.dataflow.files import ByteReader, open_bytes
 from meander.dataflow.layout import StreamLayout
-from meander.dataflow.property_columns import from_spans, reject_reason
+from meander.dataflow.property_columns import excuse_unread, from_spans, reject_reason
 from meander.dataflow.sources.registry import file_format
 from meander.dataflow.sources.source import FileFormat, ReadOptions
 from meander.dataflow.tabular import Chunk
@@ -216,9 +216,10 @@ class TextReader:
             op=rows.op[:count],
             line=line,
             origin=None if self.start is None else Origin(str(self.path), self.start, number),
-            properties=_property_columns(data, rows, verdict, layout) if layout.types else None,
             vertex=rows.vertex[:count] if layout.schema.vertices else None,
         )
+        if layout.types:
+            edges = edges._replace(properties=_property_columns(rows, edges, verdict, layout))
         if not verdict.any():
             return edges, []
         rejects = [
@@ -228,15 +229,17 @@ class TextReader:
         return edges.take(verdict == FINE), rejects
 
 
-def _property_columns(data: Array, rows: Rows, verdict: Array, layout: StreamLayout) -> dict[str, pa.Array]:
+def _property_columns(rows: Rows, edges: Edges, verdict: Array, layout: StreamLayout) -> dict[str, pa.Array]:
+    """The columns of properties; rows with a value of another type get a verdict."""
     columns = {}
     for number, (name, kind) in enumerate(layout.types.items()):
         start, end, kinds = (
             column[VALUES + number, : verdict.size] for column in (rows.start, rows.end, rows.kind)
         )
         columns[name] = from_spans(
-            Spans(data, start, end, kinds), kind, verdict, BAD_VALUE + number, layout.digits
+            Spans(edges.src.data, start, end, kinds), kind, verdict, BAD_VALUE + number, layout.digits
         )
+        excuse_unread(layout, number, edges, verdict)
     return columns
 
 

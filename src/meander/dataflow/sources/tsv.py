@@ -50,9 +50,9 @@ def header_names(line: str, layout: StreamLayout) -> list[str]:
 
 def check_without_header(path: Path, layout: StreamLayout) -> None:
     """Refuse a file without header if columns are read by name."""
-    wanted = [*layout.types, *(name for name in layout.columns if name in layout.fields)]
+    wanted = [*layout.named_properties, *(name for name in layout.columns if name in layout.fields)]
     if wanted:
-        columns = [*map(layout.column, layout.required), *map(layout.column, layout.types)]
+        columns = [*map(layout.column, layout.required), *map(layout.column, layout.named_properties)]
         raise InputError(
             f"{path} has no header: its first line does not name the columns of the stream {layout.stream}, and "
             f"{layout.column(wanted[0])} is read by its name",

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from meander.dataflow.answers import Answers, Paths, take_answers
+from meander.dataflow.answers import NO_EXPIRY, Answers, Paths, take_answers
 from meander.dataflow.dataflow import Dataflow
-from meander.dataflow.edges import Edges
+from meander.dataflow.edges import INFINITY, Edges
 from meander.dataflow.value_names import list_values
 from meander.physical.plan import Result
 from meander.spark.cell.manifest import CellManifest
@@ -93,7 +93,10 @@ class LongestRecords:
         keys = zip(*columns, strict=True) if columns else [()] * answers.rows
         chunk = len(self._chunks)
         self._chunks.append(answers)
-        times = zip(keys, answers.ts.tolist(), answers.exp.tolist(), answers.op.tolist(), strict=True)
+        # A retraction has no expiry; an answer without one never expires.
+        endless = (answers.exp == NO_EXPIRY) & (answers.op > 0)
+        expiries = np.where(endless, INFINITY, answers.exp)
+        times = zip(keys, answers.ts.tolist(), expiries.tolist(), answers.op.tolist(), strict=True)
         for row, (key, ts, exp, op) in enumerate(times):
             if op < 0:
                 # A tuple for another stage may be shortened, and not ended.

@@ -83,20 +83,54 @@ class Job:
     def snapshot_path(self, cell: int, name: str) -> Path:
         return Path(self.snapshots) / f"cell-{self.number(cell)}" / f"{name}.snapshot"
 
+    def brings_expiries(self, stream: str, edges: Edges) -> bool:
+        """Whether edges have an expiry of their own, as derived tuples do, and those of a stream of tuples."""
+        return edges.exp is not None or any(scan.tuples for scan in self.scans(stream))
+
     def expiries(self, stream: str, edges: Edges) -> Array:
-        """When each edge leaves the last window that reads it; derived tuples have an expiry of their own."""
+        """When each edge leaves the last window that reads it; tuples bring their expiry."""
         if edges.exp is not None:
             return edges.exp
-        scans = [
+        scans = self.scans(stream)
+        if any(scan.table for scan in scans):
+            return np.full(edges.rows, FOREVER)
+        return latest_ends(scans, edges)
+
+    def settled(self, stream: str, edges: Edges, reached: int) -> int:
+        """How many of some edges in order of time are before the time reached, and in no window any more that reads
+        the stream beside tables."""
+        before = edges.ts < reached
+        windows = [scan for scan in self.scans(stream) if not scan.table]
+        if windows and edges.exp is None:
+            before &= latest_ends(windows, edges) < reached
+        return int(before.sum())
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The streams that some operator reads as tables."""
+        scans = [operator for operator in self.plan.operators if isinstance(operator, ScanOp)]
+        return frozenset(scan.source.name for scan in scans if scan.table)
+
+    def scans(self, stream: str) -> list[ScanOp]:
+        """The scans of a stream."""
+        return [
             operator
             for operator in self.plan.operators
             if isinstance(operator, ScanOp) and operator.source.name == stream
         ]
-        if any(scan.table for scan in scans):
-            return np.full(edges.rows, FOREVER)
-        ends = [edges.ts // scan.slide * scan.slide + scan.window for scan in scans]
-        latest: Array = np.maximum.reduce(ends) if ends else edges.ts
-        return latest
+
+
+def latest_ends(scans: Sequence[ScanOp], edges: Edges) -> Array:
+    """When each edge leaves the last of the windows of some scans; tuples bring their expiry."""
+    # Planning does without the kernels, which this needs.
+    from meander.dataflow.records import expiries
+
+    ends = [
+        expiries(edges) if scan.tuples else edges.ts // scan.slide * scan.slide + scan.window
+        for scan in scans
+    ]
+    latest: Array = np.maximum.reduce(ends) if ends else edges.ts
+    return latest
 
 
 def stage_jobs(

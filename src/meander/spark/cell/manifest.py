@@ -6,6 +6,10 @@ manifest lists them. Blocks are compacted in tiers of sixteen, so that a window 
 few dozen blocks, and an edge is rewritten a few times in its life. A block is dropped when all of its edges have
 expired.
 
+The rows of a table, and what is derived from them, do not expire. There compaction drops what later rows replace, and
+all blocks of such a stream are compacted at once when they have twice the rows that were left the last time (see
+`compaction`). No compaction reaches across a snapshot, which stands for the blocks before it.
+
 Operator state is in the Python worker that had the cell last, under the token that the manifest names; each batch
 gives it a new, random one. A worker that has no state under that token (the cell was elsewhere, its worker has ended,
 or a task failed after it had changed the arrays) rebuilds it (see `recovery`).
@@ -14,14 +18,15 @@ The manifest also records where the instant that is still open was split into pa
 holds at the end of a part is emitted, and a later part of the same instant may delete it; its `-` is emitted once
 that instant is over. So the records emitted within the open instant follow from its edges and from where they were
 split. Without a deletion the split has no effect: what held at its end still holds. The manifest therefore has each
-split of the open instant that a deletion follows, as the number of edges of each stream before it, and a rebuild
-processes the instant in the same parts. A query that is added starts between two parts, with what holds then.
+split of the open instant that a deletion, or a row of a table, follows, as the number of edges of each stream before
+it, and a rebuild processes the instant in the same parts. A query that is added starts between two parts, with what
+holds then.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,6 +40,12 @@ TIER = 16
 
 MOST_ROWS = 1 << 18
 """Rows of a compacted block, at most."""
+
+WHOLE = -1
+"""The tier of blocks that have all that was left of a stream when all of its blocks were compacted."""
+
+SPARE_ROWS = 1 << 10
+"""Rows of a stream for which compacting all of its blocks is not worth the trouble."""
 
 
 @dataclass
@@ -116,22 +127,42 @@ class CellManifest:
         alike = len({(block.tier, block.number >= self.snapshot_block) for block in newest}) == 1
         if len(newest) < TIER or not alike or sum(block.rows for block in newest) > MOST_ROWS:
             return []
-        return newest
+        return newest if newest[0].tier != WHOLE else []
+
+    def replaceable(self, stream: str) -> list[InputBlock]:
+        """All blocks of a stream that the last snapshot covers, or all without one, if most rows are new to them
+        since these were last compacted at once; or none."""
+        covered = [
+            block
+            for block in self.blocks
+            if block.stream == stream and block.number < (self.snapshot_block or self.next_block)
+        ]
+        new = sum(block.rows if block.tier != WHOLE else -block.rows for block in covered)
+        return covered if new > SPARE_ROWS else []
+
+    def is_first(self, block: InputBlock) -> bool:
+        """Whether nothing of the block's stream is before it, in a block or in a snapshot."""
+        earlier = any(other.stream == block.stream and other.number < block.number for other in self.blocks)
+        return not earlier and (not self.snapshot_block or block.number < self.snapshot_block)
 
     def compact(self, blocks: list[InputBlock]) -> InputBlock:
-        """Replace blocks by one, under the number of the last."""
-        last = blocks[-1]
-        compacted = InputBlock(
-            last.number,
-            last.stream,
-            sum(block.rows for block in blocks),
-            max(block.expiry for block in blocks),
-            last.tier + 1,
-        )
-        replaced = {block.number for block in blocks}
-        remaining = [block for block in self.blocks if block.number not in replaced]
-        self.blocks = sorted([*remaining, compacted], key=lambda block: block.number)
+        """Replace blocks by one with all of their rows, under the number of the last."""
+        rows, expiry = sum(block.rows for block in blocks), max(block.expiry for block in blocks)
+        (compacted,) = self.replace(blocks, [(rows, expiry)], blocks[-1].tier + 1)
         return compacted
+
+    def replace(
+        self, blocks: list[InputBlock], parts: Sequence[tuple[int, int]], tier: int
+    ) -> list[InputBlock]:
+        """Replace blocks by no more of them, each with its rows and its expiry, under the last of their numbers."""
+        numbers = [block.number for block in blocks]
+        replacing = [
+            InputBlock(number, blocks[0].stream, rows, expiry, tier)
+            for number, (rows, expiry) in zip(numbers[len(numbers) - len(parts) :], parts, strict=True)
+        ]
+        remaining = [block for block in self.blocks if block.number not in set(numbers)]
+        self.blocks = sorted([*remaining, *replacing], key=lambda block: block.number)
+        return replacing
 
     @property
     def rows_since_snapshot(self) -> int:
@@ -140,12 +171,13 @@ class CellManifest:
     # -----------------------------------------------------------------------------------------------------
     # The open instant
 
-    def record_part(self, edges: Mapping[str, Edges], time: int) -> None:
-        """Record a part of the input, after which time has advanced to `time`."""
+    def record_part(self, edges: Mapping[str, Edges], time: int, tables: Collection[str] = ()) -> None:
+        """Record a part of the input, after which time has advanced to `time`; rows of `tables` may end answers."""
         if time > self.time:
             self.time, self.open_rows, self.splits, self.added = time, {}, [], []
         last = {stream: part.take(slice(first_at(part, time), None)) for stream, part in edges.items()}
-        if self.open_rows and any((part.op < 0).any() for part in last.values()):
+        may_end = [(part.op < 0) | (stream in tables) for stream, part in last.items()]
+        if self.open_rows and any(ending.any() for ending in may_end):
             self.splits.append(dict(self.open_rows))
         for stream, part in last.items():
             if part.rows:

@@ -21,10 +21,11 @@ import numpy as np
 from meander.dataflow.answers import Answers
 from meander.dataflow.edges import Edges, concat_edges
 from meander.errors import MemoryBudgetError, StateError
+from meander.spark.cell.compaction import drop_replaced, sum_up
 from meander.spark.cell.exchange import Sender, derived_edges, own_answers
 from meander.spark.cell.ingest import Released, order_input, receive_from_upstream
-from meander.spark.cell.job import Job
-from meander.spark.cell.manifest import CellManifest, InputBlock
+from meander.spark.cell.job import FOREVER, Job
+from meander.spark.cell.manifest import MOST_ROWS, WHOLE, CellManifest, InputBlock
 from meander.spark.cell.recovery import (
     LiveState,
     StateCache,
@@ -169,7 +170,7 @@ class CellStep:
         if job.stage == 0:
             yield from self.sender.send(edges)
         if job.options.mode == "changes" and job.plan.operators and self.frontier is not None:
-            self.manifest.record_part(edges, self.frontier)
+            self.manifest.record_part(edges, self.frontier, job.tables)
         self.stopwatch.lap("ingest")
         results = dataflow.process(edges_of_plan(job, self.cell, edges), self.frontier)
         for result, answers in chain(self.state.backfill, results):
@@ -206,6 +207,9 @@ class CellStep:
         manifest.results = [(result.query, result.head) for result in job.plan.results]
         manifest.token = state.token = secrets.randbits(62)
         manifest.may_underreport_expiry = dataflow.may_underreport_expiry
+        if manifest.may_underreport_expiry:
+            # Nothing is rebuilt from a snapshot then, and it would keep blocks from being compacted.
+            manifest.snapshot, manifest.snapshot_block = "", 0
         if (
             job.snapshots
             and not manifest.may_underreport_expiry
@@ -231,35 +235,53 @@ class CellStep:
         for stream, parts in self.processed.items():
             edges = concat_edges([self._unexpired(stream, part, reached) for part in parts])
             if edges.rows:
-                expiry = int(self.job.expiries(stream, edges).max())
-                if edges.exp is not None and edges.op.min() < 0:
-                    # A retraction stays as long as the earlier tuples that it shortens.
-                    expiry = max(
-                        [expiry, *(block.expiry for block in manifest.blocks if block.stream == stream)]
-                    )
-                block = manifest.add(stream, edges.rows, expiry)
+                block = manifest.add(stream, edges.rows, self._expiry(stream, edges, manifest.blocks))
                 if block.expiry >= reached:
                     self._write_block(block, edges)
         for block in manifest.drop_expired(reached - 1):
             self.store.drop_block(block.number)
         for stream in self.processed:
             while blocks := manifest.compactable(stream):
-                self._compact(blocks)
+                self._compact(blocks, reached, blocks[-1].tier + 1)
+            blocks = manifest.replaceable(stream)
+            if never_expire(blocks):
+                self._compact(blocks, reached, WHOLE)
 
     def _unexpired(self, stream: str, edges: Edges, reached: int) -> Edges:
         """The edges that may still be valid, of some in order of time."""
-        if edges.exp is not None:
+        if self.job.brings_expiries(stream, edges):
             return edges
         # Expired edges are at the front.
         return edges.take(slice(int(np.searchsorted(self.job.expiries(stream, edges), reached)), None))
 
-    def _compact(self, blocks: list[InputBlock]) -> None:
+    def _expiry(self, stream: str, edges: Edges, blocks: Iterable[InputBlock]) -> int:
+        """When a block of edges that follows some blocks has expired."""
+        expiry = int(self.job.expiries(stream, edges).max())
+        if edges.exp is not None and edges.op.min() < 0:
+            # A retraction stays as long as the earlier tuples that it shortens.
+            expiry = max([expiry, *(block.expiry for block in blocks if block.stream == stream)])
+        return expiry
+
+    def _compact(self, blocks: list[InputBlock], reached: int, tier: int) -> None:
+        """Replace blocks by blocks of a tier; what never expires by what is left of it at the time reached."""
+        manifest = self.manifest
         edges = concat_edges([decode_edges(self.store.read_block(block.number)) for block in blocks])
-        compacted = self.manifest.compact(blocks)
+        if never_expire(blocks):
+            settled = self.job.settled(blocks[0].stream, edges, reached)
+            from_start = manifest.is_first(blocks[0])
+            if edges.exp is None:
+                edges = drop_replaced(edges, settled, from_start=from_start)
+            else:
+                edges = sum_up(edges, settled, reached, from_start=from_start)
+        size = max(MOST_ROWS, -(-edges.rows // len(blocks)))
+        parts = [edges.take(slice(start, start + size)) for start in range(0, edges.rows, size)]
+        earlier = [block for block in manifest.blocks if block.number <= blocks[-1].number]
+        expiries = [self._expiry(blocks[0].stream, part, earlier) for part in parts]
         for block in blocks:
-            if block.number != compacted.number:
-                self.store.drop_block(block.number)
-        self._write_block(compacted, edges)
+            self.store.drop_block(block.number)
+        sizes = [(part.rows, expiry) for part, expiry in zip(parts, expiries, strict=True)]
+        for block, part in zip(manifest.replace(blocks, sizes, tier), parts, strict=True):
+            self._write_block(block, part)
 
     def _write_block(self, block: InputBlock, edges: Edges) -> None:
         self.store.write_block(block.number, encode_edges(edges, lines=False, compressed=True))
@@ -301,3 +323,8 @@ class CellStep:
                 "operators": operators,
             }
         )
+
+
+def never_expire(blocks: Iterable[InputBlock]) -> bool:
+    """Whether some of the edges of some blocks hold until they are replaced or retracted."""
+    return any(block.expiry >= FOREVER for block in blocks)

@@ -6,8 +6,9 @@ another plan or path operator resume from it; a query with another meaning is re
 
 A query may be added: it is answered from the time on that the run has reached, over the edges that the run still
 holds (the longest window of each stream before) and those to come; of a stream that no query read before, edges
-earlier than that time are too late. A query may be left out, and its sink stays as it is; it cannot come back under
-its name, because the answers that it missed cannot be recovered.
+earlier than that time are too late. Edges are held with the properties that queries read then, and tables without the
+rows that were replaced, so an added query that reads more of a stream is refused. A query may be left out, and its
+sink stays as it is; it cannot come back under its name, because the answers that it missed cannot be recovered.
 
 Spark knows the sources that it reads itself (Kafka, streaming DataFrames) by their number: those stay the same.
 
@@ -23,26 +24,33 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from meander.engine import CompiledQuery
 from meander.errors import ArgumentError, StateError
 from meander.options import RunOptions
+from meander.physical.streams import StreamSchema
 from meander.spark.checkpoint.notes import missing_part, read_note, write_note
 from meander.syntax import to_datalog
 
 RUN = "run.json"
 OFFSET = re.compile(r'"entry":\s*(\d+)')
+WINDOW, TABLE, VERTICES = "a stream with a window", "a table", "a stream of vertices"
 OPTIONS = {"mode": "--mode", "cells": "--cells", "time_unit": "--time-unit"}
 
 
 def run_identity(
-    queries: Sequence[CompiledQuery], options: RunOptions, exchanges: str = "", frames: Sequence[str] = ()
+    queries: Sequence[CompiledQuery],
+    options: RunOptions,
+    exchanges: str = "",
+    frames: Sequence[str] = (),
+    schemas: Mapping[str, StreamSchema] = {},
 ) -> dict[str, Any]:
     """What must not change under a checkpoint: the meaning of each query, how its answers are emitted, the exchanges
-    between cells, and which streams Spark reads itself. Beside it the plans that the exchanges follow from."""
+    between cells, and which streams Spark reads itself. Beside it the plans that the exchanges follow from, and what
+    is stored of each stream."""
     return {
         "queries": query_texts(queries),
         "mode": options.mode,
@@ -51,7 +59,23 @@ def run_identity(
         "exchanges": exchanges,
         "plans": {query.name: query.requested_plan for query in queries},
         "frames": list(frames),
+        "stored": stored_of(queries, schemas),
     }
+
+
+def stored_of(
+    queries: Sequence[CompiledQuery], schemas: Mapping[str, StreamSchema]
+) -> dict[str, dict[str, Any]]:
+    """By stream, what a run stores of its rows: properties and their types, and what the rows are read as."""
+    declared = [stream for query in queries for stream in query.regular.streams]
+    stored = {}
+    for name, schema in schemas.items():
+        kinds = {TABLE if stream.is_table else WINDOW for stream in declared if stream.name == name}
+        stored[name] = {
+            "properties": {value.name: str(value.type) for value in schema.properties},
+            "kinds": sorted(kinds | ({VERTICES} if schema.vertices else set())),
+        }
+    return stored
 
 
 def recorded_plans(
@@ -157,7 +181,33 @@ def check_checkpoint(folder: Path, identity: dict[str, Any]) -> str:
             f"{_sources(identity['frames'])}",
             hint="queries that read other streams of Kafka, or other streaming DataFrames, need a new checkpoint",
         )
+    if not identity["queries"].keys() <= recorded["queries"].keys():
+        check_stored(folder.parent, recorded.get("stored", {}), identity["stored"])
     return str(recorded["run"])
+
+
+def check_stored(checkpoint: Path, stored: Mapping[str, Any], read: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse queries that read more of a stream than is stored of the rows that have been read."""
+    for stream in read.keys() & stored.keys():
+        asked, held = read[stream], stored[stream]
+        properties = ", ".join(f"{name} {kind}" for name, kind in held["properties"].items())
+        kinds = " and ".join(held["kinds"])
+        more = [
+            f"{name} {kind} of the stream {stream}, and of that the checkpoint {checkpoint} holds "
+            f"{properties or 'no properties'}"
+            for name, kind in asked["properties"].items()
+            if held["properties"].get(name) != kind
+        ]
+        more += [
+            f"{stream} as {kind}, and the checkpoint {checkpoint} holds it as {kinds}"
+            for kind in asked["kinds"]
+            if kind not in held["kinds"]
+        ]
+        if more:
+            raise StateError(
+                f"a query that is added reads {more[0]}",
+                hint="rows are not read a second time: start all queries with a new checkpoint",
+            )
 
 
 def _sources(frames: Sequence[str]) -> str:
@@ -182,6 +232,8 @@ def record_queries(folder: Path, identity: dict[str, Any], run: str, sinks: Sequ
         name for name in recorded["queries"] | identity["queries"] if name not in identity["queries"]
     ]
     recorded["queries"] |= identity["queries"]
+    # Of a stream that is read again later, the rows until then have what was read of them.
+    recorded["stored"] = recorded.get("stored", {}) | identity["stored"]
     recorded["sinks"] = sorted({*recorded["sinks"], *sinks})
     write_note(path, recorded)
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
     DataType,
     DateType,
@@ -20,11 +21,12 @@ from pyspark.sql.types import (
     IntegralType,
     NullType,
     StringType,
+    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
-from meander.dataflow.layout import StreamLayout
+from meander.dataflow.layout import ANSWER, PROPERTIES, StreamLayout
 from meander.dataflow.property_columns import check_readable
 from meander.dataflow.tabular import (
     FIELD_TYPES,
@@ -96,9 +98,15 @@ def edge_columns(frame: DataFrame, layout: StreamLayout) -> DataFrame:
     stream = layout.stream
     types = {column.name: column.dataType for column in frame.schema.fields}
     selected = []
+    nested = record_columns(frame, layout)
     for name, column in layout.columns_read.items():
+        if name in nested:
+            check_type(layout, name, column, nested[name][0])
+            selected.append(nested[name][1].alias(name))
+            continue
         if column not in types:
-            if name not in layout.required and name not in layout.types and name not in layout.columns:
+            needed = name in layout.required and ANSWER not in nested
+            if not needed and name not in layout.named_properties and name not in layout.columns:
                 continue
             raise ArgumentError(
                 f"the DataFrame of stream {stream} has no column {column}: it has {', '.join(frame.columns)}",
@@ -106,7 +114,33 @@ def edge_columns(frame: DataFrame, layout: StreamLayout) -> DataFrame:
             )
         check_type(layout, name, column, types[column])
         selected.append(F.col(f"`{column}`").alias(name))
+    selected += [nested[name][1].alias(name) for name in (PROPERTIES, ANSWER) if name in nested]
     return frame.select(*selected)
+
+
+def record_columns(frame: DataFrame, layout: StreamLayout) -> dict[str, tuple[DataType, Column]]:
+    """The fields of records that edges do not have, and the properties in one of them, each with its type.
+
+    The properties of a tuple have the names under which they are read.
+    """
+    if not layout.schema.tuples:
+        return {}
+    types = {column.name: column.dataType for column in frame.schema.fields}
+    found: dict[str, tuple[DataType, Column]] = {}
+    if isinstance(types.get(ANSWER), ArrayType):
+        found[ANSWER] = types[ANSWER], F.col(ANSWER)
+    fields = types.get(PROPERTIES)
+    if isinstance(fields, StructType):
+        found[PROPERTIES] = fields, F.col(PROPERTIES)
+        for name in layout.named_properties:
+            column = layout.column(name)
+            if column in fields.names:
+                kind = fields[column].dataType
+                value = F.col(f"{PROPERTIES}.`{column}`")
+                if types.get(column) == kind:
+                    value = F.coalesce(value, F.col(f"`{column}`"))
+                found[name] = kind, value
+    return found
 
 
 def check_type(layout: StreamLayout, name: str, column: str, kind: DataType) -> None:
@@ -122,6 +156,15 @@ def check_type(layout: StreamLayout, name: str, column: str, kind: DataType) -> 
             )
     except InputError as error:
         raise ArgumentError(error.message, hint=error.hint) from None
+
+
+def column_types(frame: DataFrame) -> dict[str, ValueType | None]:
+    """The columns of a DataFrame, and the fields of `properties`, with the types of their values."""
+    types = {column.name: column.dataType for column in frame.schema.fields}
+    fields = types.get(PROPERTIES)
+    if isinstance(fields, StructType):
+        types |= {field.name: field.dataType for field in fields.fields}
+    return {name: spark_value_type(kind) for name, kind in types.items()}
 
 
 def spark_category(kind: DataType) -> str:

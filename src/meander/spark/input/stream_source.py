@@ -7,14 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.columns import property_types, url_types
 from meander.dataflow.sources.registry import needs_spark, open_url
 from meander.physical.streams import StreamSchema
-from meander.spark.input.dataframes import chunk_frame, edge_columns, record_frame, spark_value_type
+from meander.spark.input.dataframes import chunk_frame, column_types, edge_columns, record_frame
 from meander.syntax.values import ValueType
+
+ARRIVAL = "order of arrival"
+"""The column by which the rows of a static DataFrame are ordered within an instant."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,7 @@ class StreamSource:
     def property_types(self) -> dict[str, ValueType | None]:
         """The types of the properties that the source's columns give; none if its columns have no types."""
         if self.frame is not None:
-            types = {column.name: spark_value_type(column.dataType) for column in self.frame.schema.fields}
-            return property_types(types, self.columns)
+            return property_types(column_types(self.frame), self.columns)
         return url_types(self.location, self.columns)
 
     def check(self, layout: StreamLayout, *, follow: bool) -> None:
@@ -79,7 +82,9 @@ class StreamSource:
             return self
         if not is_written(folder):
             edges = edge_columns(self.frame, layout)
-            ordered = edges.orderBy("ts") if "ts" in edges.columns else edges
+            # Rows of one instant stay in their order.
+            numbered = edges.withColumn(ARRIVAL, F.monotonically_increasing_id())
+            ordered = numbered.orderBy("ts", ARRIVAL).drop(ARRIVAL) if "ts" in edges.columns else edges
             ordered.write.mode("overwrite").parquet(str(folder))
         return StreamSource(location=str(folder), label=self.label, bounded=True)
 

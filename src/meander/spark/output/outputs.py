@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from meander.dataflow.answers import AnswerSchema
+from meander.dataflow.sinks.merging import merge_blocks, merge_tables
 from meander.dataflow.sinks.registry import open_sink
 from meander.dataflow.sinks.sink import Encoding, Sink, SinkContext
 from meander.dataflow.sinks.writer import reject_lines
@@ -94,7 +95,10 @@ class Outputs:
                 continue
             answers = [row for row in rows if row.kind in (Kind.ANSWERS, Kind.SPOOLED) and row.query == name]
             with contents(answers) as blocks:
-                sink.write(batch, blocks if sink.encoding == Encoding.LINES else map(decode_table, blocks))
+                if sink.encoding == Encoding.LINES:
+                    sink.write(batch, merge_blocks(blocks))
+                else:
+                    sink.write(batch, merge_tables([decode_table(block) for block in blocks]))
             if sink.done:
                 raise BrokenPipeError  # nobody reads the answers any more
         if self.rejects is not None:

@@ -65,8 +65,9 @@ def text_reader(layout: StreamLayout, scans: Sequence[ScanOp], time: int) -> Tex
     """Each label once between any two of a few vertices, as lines of a file."""
     layout = StreamLayout(layout.stream, layout.time_unit, layout.schema)
     labels = dict.fromkeys(scan.label for scan in scans if scan.source.name == layout.stream)
-    values = "".join(f"\t{EXAMPLES[kind]}" for kind in layout.types.values())
-    lines = ["\t".join(["src", "label", "trg", "ts", *layout.types])] if layout.types else []
+    values = "".join(f"\t{EXAMPLES[layout.types[name]]}" for name in layout.named_properties)
+    names = ["src", "label", "trg", "ts", *layout.named_properties]
+    lines = ["\t".join(names)] if layout.types else []
     lines += [
         f"v{src}\t{label}\tv{trg}\t{time + src}{values}"
         for src in range(VERTICES)

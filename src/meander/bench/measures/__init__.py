@@ -1,0 +1,1 @@
+"""What is measured, each in a process of its own: `worker` starts one of the modules beside it."""
