@@ -120,7 +120,7 @@ class Tracer:
                 return PatternStep(list(map(self._pattern, patterns)), self.context)
             case UnionTrace(inputs):
                 relations = [self.context.relations[operator] for operator, _ in inputs]
-                steps = [None if inner is None else self._step(inner) for _, inner in inputs]
+                steps = [self._step(inner) for _, inner in inputs]
                 return UnionStep(relations, steps, self.context)
 
     def _pattern(self, trace: PatternTrace) -> tuple[PatternOp, Inputs]:
@@ -183,14 +183,12 @@ class PatternStep:
 class UnionStep:
     """The tuple of one input of a union that lasts as long, traced further."""
 
-    def __init__(self, relations: Sequence[int], steps: Sequence[Step | None], context: Context) -> None:
+    def __init__(self, relations: Sequence[int], steps: Sequence[Step], context: Context) -> None:
         self.graph = context.graph
         self.inputs = list(zip(relations, steps, strict=True))
 
     def __call__(self, tuples: Tuples, vertices: Vertices) -> Iterator[Found]:
         for relation, step in self.inputs:
-            if step is None:
-                break
             key, ts, exp = tuples.targets
             rows, expiries = np.empty(ts.size, np.int64), np.empty(ts.size, np.int64)
             with wrapping():

@@ -165,10 +165,9 @@ class ChoiceTrace:
 
 @dataclass(frozen=True, slots=True)
 class UnionTrace:
-    """An indexed operator that has the tuple, and how it is traced further; None where no path comes from it. Those
-    come last."""
+    """An indexed operator that has the tuple, and how it is traced further; there may be none that has it."""
 
-    inputs: tuple[tuple[int, Trace | None], ...]
+    inputs: tuple[tuple[int, Trace], ...]
 
 
 Trace = PathTrace | PatternTrace | ChoiceTrace | UnionTrace
@@ -492,19 +491,21 @@ class _Builder:
                 inputs = [(number, trace) for number, trace in zip(numbers, found, strict=True) if trace]
                 return PatternTrace(self.pattern(plan), tuple(inputs))
             case Union():
-                by_operator: dict[int, Trace | None] = {}
-                for number, source in enumerate(plan.inputs):
+                operators = [self.build(source) for source in plan.inputs]
+                traces: dict[int, Trace] = {}
+                for number, (source, operator) in enumerate(zip(plan.inputs, operators, strict=True)):
                     trace = self.trace(source, _routes_of(routes, number))
-                    by_operator.setdefault(self.build(source), trace)
-                if len(by_operator) == 1:
-                    return next(iter(by_operator.values()))
+                    if trace is not None:
+                        traces.setdefault(operator, trace)
+                if len(set(operators)) == 1:
+                    return traces.get(operators[0])
                 if plan.arity != 2:
                     # Only pairs can be looked up. What is no pair is derived by a pattern, which has a match or not.
-                    traces = by_operator.values()
-                    return ChoiceTrace(tuple(trace for trace in traces if isinstance(trace, PatternTrace)))
-                for operator in by_operator:
+                    patterns = traces.values()
+                    return ChoiceTrace(tuple(trace for trace in patterns if isinstance(trace, PatternTrace)))
+                for operator in traces:
                     self.index(operator)
-                return UnionTrace(tuple(sorted(by_operator.items(), key=lambda each: each[1] is None)))
+                return UnionTrace(tuple(traces.items()))
             case WScan() | Receive():
                 raise AssertionError("an edge of a stream has no path")
 
