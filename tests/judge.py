@@ -21,8 +21,10 @@ from oracle import (
     answers,
     covers,
     edge_key,
+    expect,
     head_types,
     is_nullable,
+    joined,
     operation,
     time_of,
     union,
@@ -44,12 +46,14 @@ def judge(
     paths: bool = False,
     proofs: bool = False,
     first_path: bool = False,
+    some_paths: bool = False,
 ) -> None:
     """Raise where the records break the contract of the answer stream.
 
     `first_path`: of each pair the engine knew the path that it found first, not the one that lasts longest.
+    `some_paths`: where some rules derive paths and others do not, the answers of those have their paths.
     """
-    _Court(expected, mode, paths, first_path, proofs).hear(list(records))
+    _Court(expected, mode, paths, first_path, proofs, some_paths).hear(list(records))
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class _Court:
     paths: bool
     first_path: bool = False
     proofs: bool = False
+    some_paths: bool = False
 
     def hear(self, records: list[Record]) -> None:
         by_answer: defaultdict[Answer, list[Record]] = defaultdict(list)
@@ -71,8 +76,15 @@ class _Court:
                 self.check_intervals(answer, by_answer[answer])
             if self.paths:
                 self.check_paths(answer, by_answer[answer])
+            if self.path_names:
+                self.check_path_values(answer, by_answer[answer])
+
             if self.proofs:
                 self.check_proofs(answer, by_answer[answer])
+
+    @cached_property
+    def path_names(self) -> tuple[str, ...]:
+        return self.expected.query.path_names(self.expected.query.result)
 
     @property
     def changes(self) -> bool:
@@ -101,7 +113,7 @@ class _Court:
         query = self.expected.query
         named = {"src", "trg", "label"} if query.arity == 2 else {"answer"}
         types = head_types(query, query.result)
-        named |= {"properties"} if types else set()
+        named |= {"properties"} if types or self.path_names else set()
         fields = named | {"ts", "exp", "op"} | ({"path"} if self.paths else set())
         fields |= {"proof"} if self.proofs else set()
         if set(record) != fields:
@@ -128,9 +140,10 @@ class _Court:
     def values_of(self, record: Record, types: Mapping[str, str]) -> Answer:
         """The values of a record in the order of their names, each of its own type."""
         properties = record.get("properties", {})
-        if set(properties) != set(types):
-            self.refuse(f"the properties are {sorted(types)}: {record}")
-        for name, value in properties.items():
+        if set(properties) != {*types, *self.path_names}:
+            self.refuse(f"the properties are {sorted({*types, *self.path_names})}: {record}")
+        for name in types:
+            value = properties[name]
             if type(value) is not PYTHON_TYPES[types[name]]:
                 self.refuse(f"{name} is a {types[name]}: {record}")
             if str(value) == "-0.0":
@@ -158,7 +171,7 @@ class _Court:
         if not cut:
             self.refuse(f"the '-' at {time} cuts nothing", answer, records)
         # A path's edge may be gone where the answer is not; an edge may go and come back in one instant.
-        may_return = self.paths or self.proofs or time in self.times["+"]
+        may_return = self.paths or self.proofs or bool(self.path_names) or time in self.times["+"]
         # One who knows of a shorter path gives the answer anew until that ends.
         again = any(record["op"] == "+" and record["ts"] == time for record in records[place:])
         may_return = may_return or (self.first_path and again)
@@ -225,12 +238,12 @@ class _Court:
             if record["op"] == "-" or record["path"] is None:
                 if record["path"] is not None:
                     self.refuse(f"a '-' has no path: {record}", answer, records)
-                if record["op"] == "+" and proofs.required:
+                if record["op"] == "+" and (proofs.required or self.is_path(proofs, answer, record)):
                     self.refuse(f"a path is missing: {record}", answer, records)
             elif not proofs.words:
                 self.refuse(f"a path for what is no path: {record}", answer, records)
             elif start < end and not any(
-                self.proves(word, record, answer, start, end) for word in proofs.words
+                self.proves(word, record["path"], answer[:2], start, end) for word in proofs.words
             ):
                 known = any(spells(word, record["path"], *answer[:2]) for word in proofs.words)
                 fault = (
@@ -254,12 +267,65 @@ class _Court:
     def checker(self) -> ProofChecker:
         return ProofChecker(self.expected)
 
-    def proves(self, words: Words, record: Record, answer: Answer, start: int, end: int) -> bool:
+    def check_path_values(self, answer: Answer, records: Sequence[Record]) -> None:
+        """The path values of each `+` record are paths of one match of the rules, which holds throughout."""
+        for record, (start, end) in zip(records, effective(records, changes=self.changes), strict=True):
+            values = [record["properties"][name] for name in self.path_names]
+            if record["op"] == "-":
+                if any(value is not None for value in values):
+                    self.refuse(f"a '-' has no path: {record}", answer, records)
+                continue
+            if any(value is None for value in values):
+                self.refuse(f"a path is missing: {record}", answer, records)
+            if start < end and not any(
+                covers(times, start, end)
+                and all(
+                    self.proves(words_of(walk.atom, value), value, (walk.src, walk.trg), start, end)
+                    for walk, value in zip(walks, values, strict=True)
+                )
+                for walks, times in self.expected.walks.get(answer, {}).items()
+            ):
+                self.refuse(f"in [{start}, {end}) no match has these paths: {record}", answer, records)
+
+    def is_path(self, proofs: Proofs, answer: Answer, record: Record) -> bool:
+        """Whether a path of earlier edges proves the record, by a rule that derives an answer for each of its
+        paths."""
+        if not self.some_paths or not proofs.sure:
+            return False
+        start = record["ts"]
+        end = record["exp"] or (start + 1 if self.changes else FOREVER)
+        before = self.expected_from(start)
+
+        def throughout(step: Step) -> set[Any]:
+            known, held = (each.history.get(step, {}) for each in (before, self.expected))
+            lasting = {edge for edge, times in known.items() if covers(times, start, end)}
+            return {edge for edge in lasting if covers(held.get(edge, []), start, start + 1)}
+
+        ends = answer[:2]
+        return any(not words.order and ends in joined(words.expr, throughout) for words in proofs.sure)
+
+    def expected_from(self, time: int) -> Expected:
+        """What follows from the edges before an instant alone."""
+        if time not in self.earlier:
+            past = {
+                name: [edge for edge in edges if time_of(edge) < time]
+                for name, edges in self.expected.accepted.items()
+            }
+            self.earlier[time] = expect(self.expected.query, past)
+        return self.earlier[time]
+
+    @cached_property
+    def earlier(self) -> dict[int, Expected]:
+        return {}
+
+    def proves(
+        self, words: Words, path: Sequence[Sequence[Any]], ends: Sequence[Vertex], start: int, end: int
+    ) -> bool:
         """Whether the path spells a word of the expression, from end to end, with edges that hold
         throughout."""
-        src, trg = answer[:2]
-        if record["path"]:
-            return spells(words, record["path"], src, trg, holding=(self.expected, start, end))
+        src, trg = ends
+        if path:
+            return spells(words, path, src, trg, holding=(self.expected, start, end))
         expr = words.expr
         touching = [interval for step in steps(expr) for interval in self.touching[step].get(src, ())]
         return src == trg and is_nullable(expr) and covers(union(touching), start, end)
@@ -332,16 +398,19 @@ class Words(NamedTuple):
 
 @dataclass(frozen=True)
 class Proofs:
-    """What a path of the answer may spell, and whether each answer must have a path."""
+    """What a path of the answer may spell, and whether each answer must have a path; those `sure` words by whose
+    every path there is an answer."""
 
     words: tuple[Words, ...]
     required: bool
+    sure: tuple[Words, ...] = ()
 
 
 def proofs_of(query: Query, head: str) -> Proofs:
     """An answer is a path where its rule is one path atom from the first of its vertices to the second.
     An edge, or a rule that only renames or compares, may have the path or not."""
     words: list[Words] = []
+    sure: list[Words] = []
     required = True
     for rule in query.rules_of(head):
         atom = only_atom(rule)
@@ -350,12 +419,22 @@ def proofs_of(query: Query, head: str) -> Proofs:
             continue
         words.append(Words(atom.expr, atom.order))
         required = required and not rule.comparisons
+        selects = bool(rule.comparisons) or len(set(rule.args)) < len(rule.args)
         if isinstance(atom.expr, Step):
             required = False
-            if atom.expr.stream is None:
-                words += proofs_of(query, atom.expr.label).words
+            if atom.expr.stream is None and atom.name is None:
+                inner = proofs_of(query, atom.expr.label)
+                words += inner.words
+                sure += inner.sure if not selects and atom.expr.predicate is None else ()
+        elif not selects:
+            sure.append(words[-1])
     timed = any(each.order for each in words)
-    return Proofs(tuple(each._replace(beside_timed=timed) for each in words), required)
+    return Proofs(tuple(each._replace(beside_timed=timed) for each in words), required, tuple(sure))
+
+
+def words_of(atom: Atom, path: Sequence[Sequence[Any]]) -> Words:
+    """The words of a path atom. Beside paths in order of time, a null may stand in place of a time."""
+    return Words(atom.expr, atom.order, beside_timed=any(len(step) == 4 for step in path))
 
 
 def only_atom(rule: Rule) -> Atom | None:

@@ -54,6 +54,19 @@ Row = tuple[Any, ...]
 time the query reads, the time is one of these."""
 
 Rows = set[Row]
+
+
+class Walk(NamedTuple):
+    """What a path value stands for: some path of a path atom, from a vertex to a vertex.
+
+    Beside the values of a derived edge, its rows have a walk for each path value, in the order of their names.
+    """
+
+    atom: Atom
+    src: Vertex
+    trg: Vertex
+
+
 Answer = tuple[Any, ...]
 """The vertices of an answer, then its values in the order of their names."""
 
@@ -490,7 +503,9 @@ class Snapshot:
 
     def names(self, step: Step) -> tuple[str, ...]:
         """What the values of a step's tuples are called."""
-        return self.query.value_names(step.label) if step.stream is None else columns(self.query, step.stream)
+        if step.stream is None:
+            return (*self.query.value_names(step.label), *self.query.path_names(step.label))
+        return columns(self.query, step.stream)
 
     def rows(self, step: Step) -> Rows:
         """The tuples of a label or a head, whether or not they satisfy the step's predicate."""
@@ -540,7 +555,9 @@ class Snapshot:
         """The ends of what an atom matches, and the named values if it is an edge: joined by edges and, where the
         empty word is one of the expression's, every end point of an edge of its inputs with itself."""
         if isinstance(atom.expr, Step):
-            return self.tuples(atom.expr) if atom.values else [(ends, {}) for ends in self.pairs(atom.expr)]
+            if atom.values or atom.paths:
+                return self.tuples(atom.expr)
+            return [(ends, {}) for ends in self.pairs(atom.expr)]
         if atom.order:
             join = partial(compose_ascending, strictly=atom.order.startswith("strictly"))
             walks = joined(atom.expr, lambda step: {(*row, row[2]) for row in self.timed_edges(step)}, join)
@@ -558,7 +575,7 @@ class Snapshot:
         names: list[str] = []
         bindings: Rows = {()}
         compared = {name for comparison in rule.comparisons for name in names_in(comparison)}
-        head = {var.name for var in rule.args} | {var.name for _, var in rule.values}
+        head = {var.name for var in rule.args} | {var.name for _, var in (*rule.values, *rule.paths)}
         for place, atom in enumerate(rule.body):
             tuples = self.atom_tuples(atom)
             # A tuple is looked up by the end whose variable is bound, if there is one.
@@ -578,7 +595,7 @@ class Snapshot:
                     raise TooLarge
             # Only what the head, a comparison or a later atom still asks for is carried on.
             later = {var.name for atom in rule.body[place + 1 :] for var in variables_of(atom)}
-            new = {var.name for var in variables_of(atom)}
+            new = {var.name for var in (*variables_of(atom), *paths_of(atom))}
             names = sorted((set(names) | new) & (head | compared | later))
             bindings = {tuple(dict(bound)[name] for name in names) for bound in extended}
         found_rows = set()
@@ -589,7 +606,8 @@ class Snapshot:
                     as_type(known[var.name], wide[name])
                     for name, var in sorted(rule.values, key=lambda value: value[0])
                 ]
-                found_rows.add((*(known[var.name] for var in rule.args), *values))
+                walks = [known[var.name] for _, var in sorted(rule.paths, key=lambda value: value[0])]
+                found_rows.add((*(known[var.name] for var in rule.args), *values, *walks))
         return found_rows
 
 
@@ -610,6 +628,9 @@ def bind(
                 return None
         elif not is_vertex(vertex, term):
             return None
+    if atom.name is not None:
+        bound[atom.name] = Walk(atom, *ends)
+    bound |= {var.name: values[name] for name, var in atom.paths}
     for name, wanted in atom.values:
         if values[name] is None:
             return None
@@ -629,6 +650,12 @@ def as_type(value: Any, kind: str | None) -> Any:
 def variables_of(atom: Atom) -> Iterator[Var]:
     terms = (atom.src, atom.trg, *(value for _, value in atom.values))
     return (term for term in terms if isinstance(term, Var))
+
+
+def paths_of(atom: Atom) -> list[Var]:
+    """The names that stand for paths of an atom."""
+    own = [] if atom.name is None else [Var(atom.name)]
+    return [*own, *(var for _, var in atom.paths)]
 
 
 @lru_cache(64)
@@ -714,6 +741,9 @@ class Expected:
     answers: History
     """When each answer holds."""
 
+    walks: Mapping[Answer, History]
+    """By answer with path values: when it holds by these walks."""
+
     history: Mapping[Step, History]
     """By step of a path expression: when an edge that satisfies it joins two vertices."""
 
@@ -731,12 +761,16 @@ def expect(query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 
     ordered = {step for atom in query.atoms() if atom.order for step in steps(atom.expr)}
     result = Step(query.result)
     held: defaultdict[Row, list[Interval]] = defaultdict(list)
+    walks: defaultdict[Answer, defaultdict[Row, list[Interval]]] = defaultdict(lambda: defaultdict(list))
+    width = query.arity + len(query.value_names(query.result))
     joined_when: dict[Step, defaultdict[Row, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     timed_when: dict[Step, defaultdict[Row, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     for start, end in pairwise(instants):
         snapshot = Snapshot(query, snapshot_at(edges, start))
         for row in snapshot.rows(result):
-            held[row].append((start, end))
+            held[row[:width]].append((start, end))
+            if row[width:]:
+                walks[row[:width]][row[width:]].append((start, end))
         for step in untimed:
             for row in snapshot.pairs(step):
                 joined_when[step][row].append((start, end))
@@ -753,6 +787,7 @@ def expect(query: Query, streams: Mapping[str, Sequence[Edge]], lateness: int = 
         {name: accepted for name, (accepted, _) in sorted_streams.items()},
         {name: rejected for name, (_, rejected) in sorted_streams.items()},
         maximal(held),
+        {answer: maximal(rows) for answer, rows in walks.items()},
         {step: maximal(rows) for step, rows in joined_when.items()},
         {step: maximal(rows) for step, rows in timed_when.items()},
     )

@@ -153,7 +153,7 @@ Term = Var | Vertex
 @dataclass(frozen=True)
 class Atom:
     """`expr(src, trg, property: value, …) [as name] [order]`; a value is a variable or a literal, the order
-    "ascending" or "strictly ascending"."""
+    "ascending" or "strictly ascending". `paths` are the path values that it reads of a head."""
 
     expr: Expr
     src: Term
@@ -161,17 +161,20 @@ class Atom:
     name: str | None = None
     values: tuple[tuple[str, Var | Value], ...] = ()
     order: str = ""
+    paths: tuple[tuple[str, Var], ...] = ()
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`head(args, property: variable, …) <- body, comparisons.`"""
+    """`head(args, property: variable, …) <- body, comparisons.` `paths` are path values: the names of paths of the
+    body, or variables that its atoms read path values into."""
 
     head: str
     args: tuple[Var, ...]
     body: tuple[Atom, ...]
     values: tuple[tuple[str, Var], ...] = ()
     comparisons: tuple[Predicate, ...] = ()
+    paths: tuple[tuple[str, Var], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -236,6 +239,10 @@ class Query:
     def value_names(self, head: str) -> tuple[str, ...]:
         """The properties of a head's edges, sorted."""
         return tuple(sorted(name for name, _ in self.rules_of(head)[0].values))
+
+    def path_names(self, head: str) -> tuple[str, ...]:
+        """The path values of a head's edges, sorted."""
+        return tuple(sorted(name for name, _ in self.rules_of(head)[0].paths))
 
     def windows(self, stream: str) -> set[str]:
         """The streams that have the rows of one of them, or of an input."""
@@ -348,7 +355,7 @@ def stream_text(stream: Stream) -> str:
 
 
 def rule_text(rule: Rule, *, qualified: bool) -> str:
-    args = [*(var.name for var in rule.args), *(f"{name}: {var.name}" for name, var in rule.values)]
+    args = [*(var.name for var in rule.args), *values_text(rule.paths, rule.values)]
     body = [atom_text(atom, qualified=qualified) for atom in rule.body]
     body += [predicate_text(comparison) for comparison in rule.comparisons]
     return f"{rule.head}({', '.join(args)}) <- {', '.join(body)}."
@@ -359,9 +366,16 @@ def atom_text(atom: Atom, *, qualified: bool) -> str:
     if isinstance(atom.expr, Back | Seq | Alt):
         expr = f"({expr})"
     ends = (atom.src,) if isinstance(atom.expr, Step) and atom.expr.vertex else (atom.src, atom.trg)
-    args = [*map(term_text, ends), *(f"{name}: {scalar_text(value)}" for name, value in atom.values)]
+    args = [*map(term_text, ends), *values_text(atom.paths, atom.values)]
     named = f" as {atom.name}" if atom.name else ""
     return f"{expr}({', '.join(args)}){named}" + (f" {atom.order}" if atom.order else "")
+
+
+def values_text(paths: tuple[tuple[str, Var], ...], values: tuple[tuple[str, Var | Value], ...]) -> list[str]:
+    """A path under its own name stands among the vertices."""
+    alone = [name for name, var in paths if name == var.name]
+    named = [(name, var) for name, var in paths if name != var.name]
+    return [*alone, *(f"{name}: {scalar_text(value)}" for name, value in (*named, *values))]
 
 
 def scalar_text(scalar: Scalar, inner: int = 0) -> str:
@@ -492,7 +506,7 @@ class _Reader:
         rules = []
         while self.peek():
             rules.append(self.rule())
-        return Query(tuple(streams), tuple(rules))
+        return Query(tuple(streams), with_paths(rules))
 
     def stream(self) -> Stream:
         table = self.take() == "TABLE"
@@ -579,11 +593,12 @@ class _Reader:
         if len(ends) == 1 and isinstance(expr, Step):
             ends *= 2
             expr = replace(expr, vertex=True)
-        src, trg = ends
+        src, trg, *others = ends
+        paths = tuple((each.name, each) for each in others if isinstance(each, Var))
         name = self.take() if self.taken("as") else None
         order = "strictly " if self.taken("strictly") else ""
         order += self.take("ascending") if order or self.peek() == "ascending" else ""
-        return Atom(expr, src, trg, name, tuple(values), order)
+        return Atom(expr, src, trg, name, tuple(values), order, paths)
 
     def term(self) -> Term:
         value = self.literal_or_name()
@@ -716,3 +731,50 @@ class _Reader:
             return Step(name, None, predicate)
         stream, dot, label = name.partition(".")
         return Step(label, stream, predicate) if dot else Step(name, self.only, predicate)
+
+
+def with_paths(rules: list[Rule]) -> tuple[Rule, ...]:
+    """The rules with their path values apart from arguments and other values."""
+    known: dict[str, set[str]] = {rule.head: set() for rule in rules}
+
+    def is_head(atom: Atom) -> bool:
+        return isinstance(atom.expr, Step) and atom.expr.stream is None
+
+    def paths_in(rule: Rule) -> set[str]:
+        found = {atom.name for atom in rule.body if atom.name}
+        for atom in rule.body:
+            if is_head(atom) and isinstance(atom.expr, Step):
+                read = [
+                    (name, var) for name, var in (*atom.paths, *atom.values) if name in known[atom.expr.label]
+                ]
+                found |= {var.name for _, var in read if isinstance(var, Var)}
+        return found
+
+    for _ in rules:
+        for rule in rules:
+            paths = paths_in(rule)
+            known[rule.head] |= {var.name for var in rule.args if var.name in paths}
+            known[rule.head] |= {name for name, var in rule.values if var.name in paths}
+    apart = []
+    for rule in rules:
+        paths = paths_in(rule)
+        body = []
+        for atom in rule.body:
+            if is_head(atom) and isinstance(atom.expr, Step):
+                of_head = known[atom.expr.label]
+                read = [(name, var) for name, var in atom.values if name in of_head and isinstance(var, Var)]
+                values = tuple(value for value in atom.values if value[0] not in of_head)
+                atom = replace(atom, values=values, paths=(*atom.paths, *read))
+            body.append(atom)
+        alone = [(var.name, var) for var in rule.args if var.name in paths]
+        named = [(name, var) for name, var in rule.values if var.name in paths]
+        apart.append(
+            replace(
+                rule,
+                args=tuple(var for var in rule.args if var.name not in paths),
+                body=tuple(body),
+                values=tuple((name, var) for name, var in rule.values if var.name not in paths),
+                paths=(*alone, *named),
+            )
+        )
+    return tuple(apart)

@@ -236,19 +236,72 @@ def draw_rule(
     return Rule(head, tuple(args), tuple(body))
 
 
-def draw_names(draw: st.DrawFn, rules: Sequence[Rule]) -> list[Rule]:
+def draw_names(draw: st.DrawFn, rules: Sequence[Rule], *, often: bool = False) -> list[Rule]:
     """The rules with names for some of their paths, none used twice."""
     named: list[Rule] = []
     count = 0
     for rule in rules:
         body = []
         for atom in rule.body:
-            if not isinstance(atom.expr, Step) and once_in(draw, 2):
+            if not isinstance(atom.expr, Step) and (often or once_in(draw, 2)):
                 count += 1
                 atom = replace(atom, name=f"P{count}")
             body.append(atom)
         named.append(replace(rule, body=tuple(body)))
     return named
+
+
+PATH_VALUE_NAMES = ("why", "via")
+
+
+def draw_path_values(draw: st.DrawFn, rules: Sequence[Rule]) -> list[Rule]:
+    """The rules with paths as values of heads, wherever each rule of a head has a path: one of its body, or one that
+    it reads of another head. Rules come after those that they build on."""
+    returned: dict[str, tuple[str, ...]] = {}
+    valued: dict[str, list[Rule]] = {}
+    for head in dict.fromkeys(rule.head for rule in rules):
+        read = [reading_paths(draw, rule, returned) for rule in rules if rule.head == head]
+        known = [[*(name for atom in rule.body for name in names_of_paths(atom))] for rule in read]
+        names: list[str] = []
+        if all(known) and not once_in(draw, 5):
+            # Two names may stand for one path. A path may have its own name if it is the only one of its head.
+            names = list(PATH_VALUE_NAMES[: pick(draw, (1, 2))])
+            if len(read) == 1 and once_in(draw, 2):
+                names = [known[0][0]]
+        valued[head] = [
+            replace(
+                rule,
+                paths=tuple(
+                    (name, Var(name if name in paths else pick(draw, paths))) for name in sorted(names)
+                ),
+            )
+            for rule, paths in zip(read, known, strict=True)
+        ]
+        returned[head] = tuple(sorted(names))
+    return [valued[rule.head].pop(0) for rule in rules]
+
+
+def names_of_paths(atom: Atom) -> list[str]:
+    """The names that stand for paths of an atom."""
+    return [*([atom.name] if atom.name else []), *(var.name for _, var in atom.paths)]
+
+
+def reading_paths(draw: st.DrawFn, rule: Rule, returned: Mapping[str, tuple[str, ...]]) -> Rule:
+    """The rule with its atoms reading paths of the heads that return some."""
+    body = []
+    taken = {name for atom in rule.body for name in names_of_paths(atom)}
+    for atom in rule.body:
+        names: tuple[str, ...] = ()
+        if isinstance(atom.expr, Step) and atom.expr.stream is None and atom.name is None:
+            names = returned.get(atom.expr.label, ())
+        paths = []
+        for name in names:
+            if not once_in(draw, 4):
+                var = name if name not in taken else f"{name}{len(taken)}"
+                taken.add(var)
+                paths.append((name, Var(var)))
+        body.append(replace(atom, paths=tuple(paths)))
+    return replace(rule, body=tuple(body))
 
 
 def draw_uses(draw: st.DrawFn, rules: Sequence[Rule]) -> list[Rule]:
@@ -309,9 +362,11 @@ def draw_streams(draw: st.DrawFn) -> tuple[Stream, ...]:
     return tuple(asked)
 
 
-def draw_query(draw: st.DrawFn, vertices: Sequence[Vertex], *, properties: bool = False) -> Query:
+def draw_query(
+    draw: st.DrawFn, vertices: Sequence[Vertex], *, properties: bool = False, path_values: bool = False
+) -> Query:
     """A regular query of one to three heads, each a union of one or two rules, later ones built on earlier
-    ones; with `properties`, one that reads values."""
+    ones; with `properties`, one that reads values; with `path_values`, one whose heads return paths."""
     streams = draw_streams(draw)
     count = pick(draw, (1, 1, 2, 2, 3))
     labels = [Step(label, pick(draw, streams).name) for label in LABELS[:count]]
@@ -340,9 +395,11 @@ def draw_query(draw: st.DrawFn, vertices: Sequence[Vertex], *, properties: bool 
             final.append(draw_edge_rule(draw, result, labels))
         else:
             final.append(draw_rule(draw, result, arity, labels, vertices))
-    rules = draw_names(draw, rules + dress(draw, final))
+    rules = draw_names(draw, rules + dress(draw, final), often=path_values)
     if once_in(draw, 3):
         rules = draw_uses(draw, rules)
+    if path_values:
+        rules = draw_path_values(draw, rules)
     if result == "Answer" and once_in(draw, 3):
         rules.reverse()
     query = Query(streams, tuple(rules))
@@ -801,15 +858,21 @@ def property_cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def path_value_cases(draw: st.DrawFn) -> Case:
+    """A case whose query returns paths as values, some of them beside values of properties."""
+    return draw_case(draw, properties=once_in(draw, 3), path_values=True)
+
+
+@st.composite
 def cases(draw: st.DrawFn) -> Case:
     """A query without properties, streams for it, and a way to run it."""
     return draw_case(draw)
 
 
-def draw_case(draw: st.DrawFn, *, properties: bool = False) -> Case:
+def draw_case(draw: st.DrawFn, *, properties: bool = False, path_values: bool = False) -> Case:
     """A query, streams for it, and a way to run it."""
     vertices = pick(draw, VERTICES)[: pick(draw, (3, 4, 2, 5, 6))]
-    query = draw_query(draw, vertices, properties=properties)
+    query = draw_query(draw, vertices, properties=properties, path_values=path_values)
     deletions = once_in(draw, 2)
     disorder = once_in(draw, 4)
     lateness = draw(_below(7)) if disorder else 0
@@ -840,7 +903,7 @@ def draw_case(draw: st.DrawFn, *, properties: bool = False) -> Case:
         streams,
         lateness=lateness,
         mode=pick(draw, ("intervals", "intervals", "changes")),
-        paths=once_in(draw, 2),
+        paths=once_in(draw, 4 if path_values else 2),
         batch_rows=pick(draw, BATCH_ROWS),
         plan=None if once_in(draw, 2) else draw(_below(40)),
         demand=not once_in(draw, 4),

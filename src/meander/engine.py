@@ -10,7 +10,7 @@ On several cells `staged_plan` takes the place of `physical_plan`: stages with e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from meander.algebra.derivations import Head, derivations
 from meander.algebra.nodes import Path, Plan, WScan
 from meander.algebra.printing import walk
-from meander.algebra.translate import path_results, result_labels, translate
+from meander.algebra.routes import PathValue, Route
+from meander.algebra.translate import path_results, path_routes, path_values, result_labels, translate
 from meander.errors import ArgumentError, QueryError
 from meander.options import DEFAULTS, RunOptions, check_proofs
 from meander.physical.path_operators import PATH_OPERATORS
@@ -67,8 +68,14 @@ class CompiledQuery:
 
     @cached_property
     def plans(self) -> dict[str, list[Plan]]:
-        """By result: the equivalent plans, by number; the canonical plan is number 0."""
-        return {head: enumerate_plans(plan, limit=MOST_PLANS) for head, plan in self.canonical.items()}
+        """By result: the equivalent plans, by number; the canonical plan is number 0.
+
+        A result with paths as values has no other: its paths are found by following the query as written.
+        """
+        return {
+            head: [plan] if self.path_values[head] else enumerate_plans(plan, limit=MOST_PLANS)
+            for head, plan in self.canonical.items()
+        }
 
     @cached_property
     def chosen(self) -> dict[str, int]:
@@ -94,9 +101,20 @@ class CompiledQuery:
         return result_labels(self.regular)
 
     @cached_property
+    def path_values(self) -> dict[str, tuple[PathValue, ...]]:
+        """By result: the paths that its answers have as values."""
+        return path_values(self.regular)
+
+    @cached_property
     def proofs(self) -> dict[str, tuple[Path, ...]]:
         """By result: the canonical paths that prove its answers, if its answers are paths."""
         return {head: paths or () for head, paths in path_results(self.regular).items()}
+
+    @cached_property
+    def path_routes(self) -> dict[str, Route]:
+        """By result: where the path of an answer comes from, if some of its answers are paths and others are not."""
+        routes = path_routes(self.regular)
+        return {head: route for head, route in routes.items() if route is not None and not self.proofs[head]}
 
     @cached_property
     def derivations(self) -> dict[str, Head]:
@@ -125,26 +143,28 @@ def compile_query(
 
 def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[QueryPlan]:
     """The logical plan to run for each result, with demand passed into its closures."""
-    proofs = query.proofs if options.paths else {}
-    if options.proofs:
+    if options.proofs and query.requested_plan:
+        check_proofs(plan=query.requested_plan)
+    plans = []
+    for head, plan in query.chosen_plans.items():
+        route = query.path_routes.get(head) if options.paths and options.cells == 1 else None
         if query.requested_plan:
-            check_proofs(plan=query.requested_plan)
-        # No demand: only a closure obeys it, and none but the last step of a query may be one.
-        return [
+            route = None  # a route leads through the plan of the query as written
+        plans.append(
             QueryPlan(
                 query.name,
                 head,
                 query.labels[head],
-                plan,
-                proofs.get(head, ()),
-                derivation=query.derivations[head],
+                query.canonical[head] if options.proofs or route is not None else plan,
+                query.proofs[head] if options.paths else (),
+                derivation=query.derivations[head] if options.proofs else None,
+                paths=query.path_values[head],
+                path_route=route,
             )
-            for head, plan in query.canonical.items()
-        ]
-    plans = [
-        QueryPlan(query.name, head, query.labels[head], plan, proofs.get(head, ()))
-        for head, plan in query.chosen_plans.items()
-    ]
+        )
+    # With proofs there is none: only a closure obeys it, and none but the last step of a query may be one.
+    if options.proofs:
+        return plans
     # Every cell computes a share of a closure as a closure of its own: demand is for one cell.
     if options.demand and options.cells == 1 and PATH_OPERATORS[options.path_operator].demand_aware:
         return [_with_demand(plan) for plan in plans]
@@ -163,8 +183,17 @@ def physical_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAUL
 
 
 def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS) -> StagedPlan:
-    """The operators that answer all queries in `options.cells` cells, stage by stage."""
+    """The operators that answer all queries in `options.cells` cells, stage by stage.
+
+    Raises `ArgumentError` for several cells and answers with paths as values.
+    """
     plans = [plan for query in queries for plan in query_plans(query, options)]
+    for plan in plans if options.cells > 1 else ():
+        if plan.paths:
+            raise ArgumentError(
+                f"{plan.head} returns a path ({plan.paths[0].name}) as a value, which takes a single cell",
+                hint="leave out --cells; answers that are paths have them in any number of cells, with --paths",
+            )
     return build_stages(
         plans,
         options.cells,
@@ -261,4 +290,4 @@ def _with_demand(plan: QueryPlan) -> QueryPlan:
         passed = pass_demand(path)
         assert isinstance(passed, Path)
         proofs.append(passed)
-    return QueryPlan(plan.query, plan.head, plan.label, pass_demand(plan.plan), tuple(proofs), plan.raw)
+    return replace(plan, plan=pass_demand(plan.plan, keep_inputs=plan.has_routes), proofs=tuple(proofs))

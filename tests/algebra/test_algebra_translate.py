@@ -4,7 +4,8 @@ import pytest
 
 from meander.algebra.nodes import Filter, Path, Pattern, PlanError, Union, WScan
 from meander.algebra.printing import notation
-from meander.algebra.translate import path_results, result_labels, translate
+from meander.algebra.routes import Each, Here, Input
+from meander.algebra.translate import path_results, path_routes, path_values, result_labels, translate
 from meander.errors import QueryError
 from meander.syntax.datalog import parse_datalog
 from meander.syntax.query import (
@@ -237,6 +238,64 @@ def closure_of(plan, label, low=1):
 )
 def test_which_answers_are_paths_and_what_proves_them(rules, paths):
     assert list(path_results(query(rules)).values()) == [paths]
+
+
+@pytest.mark.parametrize(
+    ("rules", "route"),
+    [
+        ("Answer(x, y) <- a+(x, y) as P. Answer(x, y) <- b(x, y).", Each((Here(), None))),
+        (
+            "D(x, y) <- a+(x, y) as P. Answer(x, y) <- b(x, y). Answer(x, y) <- D(x, y).",
+            Each((None, Here())),
+        ),
+        (
+            "Answer(x, y) <- a+(x, y) as P, x != y. Answer(x, y) <- b(x, y).",
+            Each((Input(0, Here()), None)),
+        ),
+        (
+            "because(u, v) as p <- b(v, m), a*(u, v) as p. because(u, v) <- b(u, v).",
+            Each((Input(1, Here()), None)),
+        ),
+        ("Answer(x, y) <- a(x, y).", None),
+        ("Answer(y, x) <- a+(x, y) as P.", None),
+    ],
+)
+def test_where_the_paths_of_some_answers_come_from(rules, route):
+    assert path_routes(query(rules)) == {query(rules).results[0]: route}
+
+
+@pytest.mark.parametrize(
+    ("rules", "routes"),
+    [
+        ("Answer(x, y, P) <- a+(x, y) as P.", {"P": Here()}),
+        ("Answer(x, z, P) <- b(y, z), a+(x, y) as P.", {"P": Input(1, Here())}),
+        ("Answer(x, y, why: P) <- b(x, y), a+(x, y) as P.", {"why": Input(1, Here())}),
+        (
+            "Answer(x, z, P, Q) <- a+(x, y) as P, b+(y, z) as Q.",
+            {"P": Input(0, Here()), "Q": Input(1, Here())},
+        ),
+        (
+            'Answer(x, z, P) <- a+(x, y) as P, b(y, z). Answer(x, y, P: Q) <- a+("u", x) as Q, b(x, y).',
+            {"P": Each((Input(0, Here()), Input(1, Input(0, Here()))))},
+        ),
+        (
+            "D(x, z, P) <- a+(x, y) as P, b(y, z). Answer(x, z, P) <- D(x, z, P).",
+            {"P": Input(0, Here())},
+        ),
+        (
+            "D(x, z, P) <- a+(x, y) as P, b(y, z). Answer(x, z, P) <- b(x, y), D(y, z, P).",
+            {"P": Input(1, Input(0, Here()))},
+        ),
+    ],
+)
+def test_where_path_values_come_from(rules, routes):
+    (values,) = path_values(query(rules)).values()
+    assert {value.name: value.route for value in values} == routes
+
+
+def test_a_path_value_does_not_change_the_plan():
+    returned = canonical("Answer(x, z, P) <- a+(x, y) as P, b(y, z).")
+    assert returned == canonical("Answer(x, z) <- a+(x, y) as P, b(y, z).")
 
 
 def test_naming_the_path_of_an_answer_does_not_change_the_plan():

@@ -18,7 +18,7 @@ from meander.dataflow.edges import INFINITY
 from meander.dataflow.ingest import Ingest
 from meander.errors import StateError
 from meander.physical.plan import PathOp, PhysicalPlan
-from strategies import Case, cases, property_cases, tables_of
+from strategies import Case, cases, path_value_cases, property_cases, tables_of
 
 CLOSURE = "STREAM s WINDOW 10 SLIDE 2\nAnswer(x, y) <- (a/b*)(x, y)."
 EDGES = [("u", "a", "v", 1), ("v", "b", "w", 2), ("w", "b", "x", 4), ("u", "a", "w", 7), ("x", "b", "y", 9)]
@@ -54,7 +54,7 @@ def by_instant(records: list[Any]) -> list[list[str]]:
 
 @pytest.mark.parametrize("path_operator", ["s-path", "negative-tuple", "closure", "auto"])
 @given(
-    case=cases() | property_cases(),
+    case=cases() | property_cases() | path_value_cases(),
     cut=st.floats(0, 1),
     batch_rows=st.sampled_from((1, 2, 3, 7)),
     in_files=st.booleans(),

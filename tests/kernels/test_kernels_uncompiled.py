@@ -39,6 +39,7 @@ SELECTION = (
     "laws/test_law_demand.py",
     "laws/test_proof_checker.py::test_a_proof_with_one_thing_changed_is_rejected",
     "laws/test_law_local.py::test_a_named_case_holds_with_the_smallest_tables",
+    "laws/test_law_path_values.py::test_a_named_case_with_path_values_holds_with_the_smallest_tables",
     "spark/test_spark_recovery_law.py::test_a_named_case_holds_as_it_was_found",
 )
 """Tests that take plain Python no longer than a few seconds."""

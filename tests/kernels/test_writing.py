@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from meander.dataflow.answers import NO_EXPIRY, Answers, Paths, as_dicts
+from meander.dataflow.answers import NO_EXPIRY, NO_TIME, Answers, Paths, ValueColumn, as_dicts
 from meander.dataflow.edges import as_text
 from meander.dataflow.sinks import jsonl
 from meander.dataflow.sinks.jsonl import jsonl_blocks
 from meander.kernels.writing import put_integer, put_string
+from meander.syntax.values import ValueType
 
 name = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
 vertex = st.one_of(name, st.integers(-(2**63), 2**63 - 1))
@@ -57,19 +58,33 @@ def some_answers(draw: st.DrawFn) -> Answers:
         draw(st.lists(st.one_of(time, st.just(NO_EXPIRY)), min_size=rows, max_size=rows)), np.int64
     )
     op = np.array(draw(st.lists(st.sampled_from([1, -1]), min_size=rows, max_size=rows)), np.int8)
-    path = None
+    path = draw(some_paths(rows)) if draw(st.booleans()) else None
+    values = [ValueColumn("P", ValueType.PATH, draw(some_paths(rows)))] if draw(st.booleans()) else []
     if draw(st.booleans()):
-        given_paths = draw(st.lists(st.booleans(), min_size=rows, max_size=rows))
-        lengths = [draw(st.integers(0, 3)) if is_path else 0 for is_path in given_paths]
-        edges = draw(st.lists(st.tuples(vertex, name, vertex), min_size=sum(lengths), max_size=sum(lengths)))
-        path = Paths(
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            as_text(edge[0] for edge in edges),
-            as_text(edge[1] for edge in edges),
-            as_text(edge[2] for edge in edges),
-            np.array(given_paths, np.bool_),
+        numbers = np.array(draw(st.lists(time, min_size=rows, max_size=rows)), np.int64)
+        values.append(ValueColumn("w", ValueType.INT, numbers))
+    return Answers(draw(name), columns, ts, exp, op, path, tuple(values))
+
+
+@st.composite
+def some_paths(draw: st.DrawFn, rows: int) -> Paths:
+    given_paths = draw(st.lists(st.booleans(), min_size=rows, max_size=rows))
+    lengths = [draw(st.integers(0, 3)) if is_path else 0 for is_path in given_paths]
+    edges = draw(
+        st.lists(
+            st.tuples(vertex, name, vertex, time | st.just(NO_TIME)),
+            min_size=sum(lengths),
+            max_size=sum(lengths),
         )
-    return Answers(draw(name), columns, ts, exp, op, path)
+    )
+    return Paths(
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        as_text(edge[0] for edge in edges),
+        as_text(edge[1] for edge in edges),
+        as_text(edge[2] for edge in edges),
+        np.array(given_paths, np.bool_),
+        np.array([edge[3] for edge in edges], np.int64) if draw(st.booleans()) else None,
+    )
 
 
 @settings(deadline=None, max_examples=300)

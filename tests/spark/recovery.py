@@ -34,7 +34,7 @@ from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import Chunk, Kind, Output, closed
 from oracle import Edge, Expected, expect, time_of
 from querytext import read_query
-from strategies import Case, cases, changed, once_in, pick, property_cases
+from strategies import Case, cases, changed, once_in, path_value_cases, pick, property_cases
 
 LOSSES = (
     "nothing",
@@ -384,6 +384,12 @@ def recoveries(draw: st.DrawFn, large: int = 4) -> Recovery:
 def property_recoveries(draw: st.DrawFn) -> Recovery:
     """The same for a case whose query reads values."""
     return draw_recovery(draw, draw_large_case(draw, property_cases()))
+
+
+@st.composite
+def path_value_recoveries(draw: st.DrawFn) -> Recovery:
+    """The same, in one cell, for a case whose query returns paths as values."""
+    return replace(draw_recovery(draw, draw_large_case(draw, path_value_cases())), cells=1)
 
 
 def draw_recovery(draw: st.DrawFn, case: Case) -> Recovery:

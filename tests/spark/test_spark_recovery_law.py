@@ -25,6 +25,7 @@ from recovery import (
     RARELY,
     Recovery,
     hold_law,
+    path_value_recoveries,
     property_recoveries,
     read_recovery,
     recoveries,
@@ -152,9 +153,22 @@ def test_answers_with_values_are_those_of_the_snapshots_whatever_cells_have_lost
     hold_law_of_drawn(recovery)
 
 
+@given(recovery=path_value_recoveries())
+@settings(drawn, max_examples=20)
+def test_answers_with_paths_as_values_stand_by_them_whatever_a_cell_has_lost(recovery) -> None:
+    hold_law_of_drawn(recovery)
+
+
 @given(recovery=table_recoveries())
 @drawn
 def test_answers_over_tables_are_those_of_the_snapshots_whatever_cells_have_lost(recovery) -> None:
+    hold_law_of_drawn(recovery)
+
+
+@pytest.mark.slow
+@given(recovery=path_value_recoveries())
+@settings(drawn, max_examples=EXAMPLES // 4, derandomize=False, report_multiple_bugs=False)
+def test_answers_with_paths_as_values_stand_by_them_in_many_more_cases(recovery) -> None:
     hold_law_of_drawn(recovery)
 
 

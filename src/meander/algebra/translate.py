@@ -22,6 +22,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from meander.algebra import automata
 from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, PlanError, Union, WScan
+from meander.algebra.routes import Each, Here, Input, PathValue, Route
 from meander.algebra.timed import single_edges
 from meander.errors import QueryError
 from meander.syntax.printing import expression_text
@@ -87,8 +88,23 @@ def path_results(query: RegularQuery) -> dict[str, tuple[Path, ...] | None]:
     return {head: proofs[head] for head in query.results}
 
 
+def path_routes(query: RegularQuery) -> dict[str, Route | None]:
+    """By result: where the path of an answer comes from that is a path by some rule; None if it is by none."""
+    own_paths = Translation(query).own_paths
+    return {head: own_paths[head] for head in query.results}
+
+
+def path_values(query: RegularQuery) -> dict[str, tuple[PathValue, ...]]:
+    """By result: the paths that its answers have as values, by name."""
+    routes = Translation(query).routes
+    return {
+        head: tuple(PathValue(name, route) for name, route in sorted(routes[head].items()))
+        for head in query.results
+    }
+
+
 class Translation:
-    """The plans of all heads of a query, built in `order`."""
+    """The plans of all heads of a query, built in `order`, and the routes of their path values."""
 
     def __init__(self, query: RegularQuery) -> None:
         self.streams = {stream.name: stream for stream in query.streams}
@@ -97,12 +113,25 @@ class Translation:
         self.types = value_types(query)
         self.order = self._topological_order()
         self.plans: dict[str, Plan] = {}
+        self.routes: dict[str, dict[str, Route]] = {}
+        self.own_paths: dict[str, Route | None] = {}  # by head: of answers that are paths
         for head in self.order:
-            alternatives = tuple(
-                dict.fromkeys(self.rule(self.numbers[id(rule)], rule) for rule in self.rules[head])
-            )
-            only = len(alternatives) == 1
-            self.plans[head] = alternatives[0] if only else Union(alternatives, edge_label(head))
+            # Of rules with one plan, the first says where the paths come from.
+            alternatives: dict[Plan, Rule] = {}
+            for rule in self.rules[head]:
+                alternatives.setdefault(self.rule(self.numbers[id(rule)], rule), rule)
+            routes = list(map(self._routes, alternatives.values()))
+            own_paths = tuple(map(self._own_path_route, alternatives.values()))
+            if len(alternatives) == 1:
+                [self.plans[head]], [self.routes[head]], [self.own_paths[head]] = (
+                    alternatives,
+                    routes,
+                    own_paths,
+                )
+                continue
+            self.plans[head] = Union(tuple(alternatives), edge_label(head))
+            self.routes[head] = {name: Each(tuple(route[name] for route in routes)) for name in routes[0]}
+            self.own_paths[head] = Each(own_paths) if any(own_paths) else None
 
     def _topological_order(self) -> list[str]:
         needs = {
@@ -160,6 +189,53 @@ class Translation:
         plan = None if atom is None else self.atom(number, atom)
         names = [name for name, _ in rule.values]
         return plan if plan is not None and [value.name for value in plan.values] == names else None
+
+    def _routes(self, rule: Rule) -> dict[str, Route]:
+        """The routes of a rule's path values, from its plan."""
+        routes: dict[str, Route] = {}
+        for name, variable in rule.paths:
+            for atom in rule.body:
+                route = self._atom_route(atom, variable)
+                if route is not None:
+                    routes[name] = self._rule_route(rule, atom, route)
+        if missing := [name for name, _ in rule.paths if name not in routes]:
+            raise PlanError(f"{rule.head} returns the path {missing[0]}, which its body does not have")
+        return routes
+
+    def _own_path_route(self, rule: Rule) -> Route | None:
+        """The route to the path that an answer of a rule is; None if it is none."""
+        atom = _own_path(rule)
+        if atom is None:
+            return None
+        route: Route | None = Here() if is_path(atom) else None
+        if route is None and isinstance(atom.expr, Label) and atom.expr.stream is None:
+            route = self.own_paths[atom.expr.name]
+        return None if route is None else self._rule_route(rule, atom, self._from_atom(atom, route))
+
+    def _rule_route(self, rule: Rule, atom: Atom, route: Route) -> Route:
+        """A route from the plan of an atom, as one from the plan of its rule."""
+        if self.forwarded(self.numbers[id(rule)], rule) is not None:
+            return route
+        positions = pattern_order(rule.body)
+        return Input(positions.index(rule.body.index(atom)), route)
+
+    def _atom_route(self, atom: Atom, variable: Variable) -> Route | None:
+        """The route to the path that a variable stands for, from the plan of an atom; None if it is not there."""
+        if atom.name == variable.name:
+            return self._from_atom(atom, Here())
+        for name, bound in atom.paths:
+            if bound.name == variable.name and isinstance(atom.expr, Label):
+                return self._from_atom(atom, self.routes[atom.expr.name][name])
+        return None
+
+    def _from_atom(self, atom: Atom, route: Route) -> Route:
+        """A route from the plan of a path or a head, as one from the plan of an atom over it."""
+        if isinstance(atom.expr, Label) and not is_path(atom):
+            plan = self.head(atom.expr, tuple(name for name, _ in atom.values))
+            while plan is not self.plans[atom.expr.name]:
+                plan, route = plan.inputs[0], Input(0, route)
+        is_bound = isinstance(atom.src, Constant) or isinstance(atom.trg, Constant)
+        return Input(0, route) if is_bound else route
 
     def _kind(self, rule: int, variable: Hashable) -> ValueType | None:
         return self.types.variable(rule, variable.name) if isinstance(variable, Variable) else None
@@ -253,11 +329,9 @@ class Translation:
 
     def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
         """The Paths that prove the answers of one rule; `known` has those of the heads before it."""
-        if rule.path is not None:
-            return tuple(self.path(atom) for atom in rule.body if atom.name == rule.path)
-        if len(rule.body) != 1 or rule.args != (rule.body[0].src, rule.body[0].trg):
+        atom = _own_path(rule)
+        if atom is None:
             return None
-        atom = rule.body[0]
         if is_path(atom):
             return (self.path(atom),)
         label = automata.labels(atom.expr)[0]
@@ -284,6 +358,15 @@ def _labels(rule: Rule) -> list[Label]:
 def is_path(atom: Atom) -> bool:
     """Whether an atom is a path: any expression but a plain label, and a plain label if it is named."""
     return atom.name is not None or not isinstance(atom.expr, Label)
+
+
+def _own_path(rule: Rule) -> Atom | None:
+    """The atom whose path, if it is one, is the answer's: the one that the rule names, or its only one with the same
+    ends."""
+    if rule.path is not None:
+        return next(atom for atom in rule.body if atom.name == rule.path)
+    atom = rule.body[0]
+    return atom if len(rule.body) == 1 and rule.args == (atom.src, atom.trg) else None
 
 
 def _forwarded(rule: Rule) -> Atom | None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from meander.dataflow.edges import ARROW_TYPES, Text, concat_texts
 from meander.errors import ArgumentError
 from meander.kernels.jit import Array
-from meander.physical.plan import Result
+from meander.physical.plan import Result, is_timed
 from meander.syntax.values import Property, ValueType
 
 NO_EXPIRY = -1
@@ -53,11 +53,11 @@ class Paths(NamedTuple):
 
 
 class ValueColumn(NamedTuple):
-    """A named value of n answers: int64 for INT and TIME, float64, bool, or a `Text` for STRING."""
+    """A named value of n answers: int64 for INT and TIME, float64, bool, a `Text` for STRING, `Paths` for PATH."""
 
     name: str
     type: ValueType
-    values: Array | Text
+    values: Array | Text | Paths
 
 
 class Answers(NamedTuple):
@@ -84,7 +84,18 @@ class Answers(NamedTuple):
             proofs=self.proof is not None,
             values=tuple(Property(column.name, column.type) for column in self.properties),
             timed_paths=self.path is not None and self.path.ts is not None,
+            timed_values=tuple(
+                column.name
+                for column in self.properties
+                if isinstance(column.values, Paths) and column.values.ts is not None
+            ),
         )
+
+    @property
+    def all_paths(self) -> list[Paths]:
+        """Every column of paths."""
+        columns = [column.values for column in self.properties if isinstance(column.values, Paths)]
+        return columns if self.path is None else [self.path, *columns]
 
 
 class AnswerField(NamedTuple):
@@ -110,8 +121,9 @@ class AnswerSchema:
 
     A pair of vertices is an edge, so that it can be the input of another query; any other arity is a list. Vertices
     have one type in a table: integers, or strings (then integers are written in decimal). `values` are the named
-    values of an answer. The edges of `timed_paths` have their times. With `proofs` a record has the tree that proves
-    it: an object in JSON and in dicts, elsewhere its text.
+    values of an answer. The edges of `timed_paths`, and those of the paths among the values that `timed_values`
+    names, have their times. With `proofs` a record has the tree that proves it: an object in JSON and in dicts,
+    elsewhere its text.
     """
 
     arity: int = 2
@@ -119,17 +131,23 @@ class AnswerSchema:
     vertex: pa.DataType = STRINGS
     values: tuple[Property, ...] = ()
     timed_paths: bool = False
+    timed_values: tuple[str, ...] = ()
     proofs: bool = False
 
     @classmethod
     def of(cls, result: Result, *, paths: bool, proofs: bool) -> AnswerSchema:
         """The shape of a result's answers."""
         timed = any(proof.path.order for proof in result.proofs)
+        timed = timed or (result.traces_path and is_timed(result.trace, len(result.paths)))
+        path_values = [Property(name, ValueType.PATH) for name in result.paths]
         return cls(
             result.arity,
             paths,
-            values=result.values,
+            values=tuple(sorted((*result.values, *path_values))),
             timed_paths=paths and timed,
+            timed_values=tuple(
+                name for value, name in enumerate(result.paths) if is_timed(result.trace, value)
+            ),
             proofs=proofs,
         )
 
@@ -151,33 +169,34 @@ class AnswerSchema:
 
 def take_answers(answers: Answers, chosen: Array) -> Answers:
     """The records that a mask chooses."""
-    path = answers.path
-    if path is not None:
-        lengths = np.diff(path.offsets)
-        edges = np.repeat(chosen, lengths)
-        path = Paths(
-            offsets=np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
-            src=path.src.take(edges),
-            label=path.label.take(edges),
-            trg=path.trg.take(edges),
-            given=path.given[chosen],
-            ts=None if path.ts is None else path.ts[edges],
-        )
+
+    def taken(values: Array | Text | Paths) -> Array | Text | Paths:
+        if isinstance(values, Paths):
+            return take_paths(values, chosen)
+        return values.take(chosen) if isinstance(values, Text) else values[chosen]
+
     return answers._replace(
         vertices=tuple(text.take(chosen) for text in answers.vertices),
         ts=answers.ts[chosen],
         exp=answers.exp[chosen],
         op=answers.op[chosen],
-        path=path,
+        path=None if answers.path is None else take_paths(answers.path, chosen),
         proof=None if answers.proof is None else answers.proof.take(chosen),
-        properties=tuple(
-            column._replace(
-                values=column.values.take(chosen)
-                if isinstance(column.values, Text)
-                else column.values[chosen]
-            )
-            for column in answers.properties
-        ),
+        properties=tuple(column._replace(values=taken(column.values)) for column in answers.properties),
+    )
+
+
+def take_paths(path: Paths, chosen: Array) -> Paths:
+    """The paths of the records that a mask chooses."""
+    lengths = np.diff(path.offsets)
+    edges = np.repeat(chosen, lengths)
+    return Paths(
+        offsets=np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
+        src=path.src.take(edges),
+        label=path.label.take(edges),
+        trg=path.trg.take(edges),
+        given=path.given[chosen],
+        ts=None if path.ts is None else path.ts[edges],
     )
 
 
@@ -218,8 +237,8 @@ def as_table(answers: Answers, *, vertex: pa.DataType | None = None) -> pa.Table
 def all_integers(answers: Answers) -> bool:
     """Whether every vertex in the records, those of the paths included, is an integer."""
     texts = list(answers.vertices)
-    if answers.path is not None:
-        texts += [answers.path.src, answers.path.trg]
+    for path in answers.all_paths:
+        texts += [path.src, path.trg]
     return all(bool(text.kind.all()) for text in texts)
 
 
@@ -262,36 +281,52 @@ def _vertex_list_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
 
 
 def _properties_type(schema: AnswerSchema) -> pa.DataType:
-    return pa.struct([(name, ARROW_TYPES[kind]) for name, kind in schema.values])
+    return pa.struct(
+        [
+            (
+                name,
+                path_type(schema.vertex, timed=name in schema.timed_values)
+                if kind is ValueType.PATH
+                else ARROW_TYPES[kind],
+            )
+            for name, kind in schema.values
+        ]
+    )
 
 
 def _properties_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
-    columns = [
-        as_column(column.values)
-        if isinstance(column.values, Text)
-        else pa.array(column.values, ARROW_TYPES[column.type])
-        for column in answers.properties
-    ]
+    columns = [_value_column(column, vertex) for column in answers.properties]
     return pa.StructArray.from_arrays(columns, [column.name for column in answers.properties])
+
+
+def _value_column(column: ValueColumn, vertex: pa.DataType) -> pa.Array:
+    if isinstance(column.values, Paths):
+        return paths_array(column.values, vertex)
+    if isinstance(column.values, Text):
+        return as_column(column.values)
+    return pa.array(column.values, ARROW_TYPES[column.type])
 
 
 def _properties_dicts(answers: Answers) -> Iterator[dict[str, Any]]:
     names = [column.name for column in answers.properties]
-    columns = [
-        column.values.values() if isinstance(column.values, Text) else column.values.tolist()
-        for column in answers.properties
-    ]
+    columns = [_python_values(column.values) for column in answers.properties]
     return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
 
 
-def _path_type(schema: AnswerSchema) -> pa.DataType:
-    step = [("src", schema.vertex), ("label", STRINGS), ("trg", schema.vertex)]
-    return pa.large_list(pa.struct([*step, ("ts", INTEGERS)] if schema.timed_paths else step))
+def _python_values(values: Array | Text | Paths) -> Iterable[Any]:
+    if isinstance(values, Paths):
+        return path_lists(values)
+    return values.values() if isinstance(values, Text) else values.tolist()
 
 
-def _path_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
-    path = answers.path
-    assert path is not None
+def path_type(vertex: pa.DataType, *, timed: bool) -> pa.DataType:
+    """The Arrow type of paths between vertices of a type, whose edges may have times."""
+    step = [("src", vertex), ("label", STRINGS), ("trg", vertex)]
+    return pa.large_list(pa.struct([*step, ("ts", INTEGERS)] if timed else step))
+
+
+def paths_array(path: Paths, vertex: pa.DataType) -> pa.Array:
+    """Paths as an Arrow column."""
     columns = [as_column(path.src, vertex), as_column(path.label), as_column(path.trg, vertex)]
     names = ["src", "label", "trg"]
     if path.ts is not None:
@@ -303,9 +338,8 @@ def _path_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(path.offsets, mask=missing), edge)
 
 
-def _path_lists(answers: Answers) -> Iterator[list[list[str | int]] | None]:
-    path = answers.path
-    assert path is not None
+def path_lists(path: Paths) -> Iterator[list[list[str | int]] | None]:
+    """Paths as lists of edges."""
     columns: list[Sequence[Any]] = [path.src.values(), path.label.values(), path.trg.values()]
     edges = [list(edge) for edge in zip(*columns, strict=True)]
     if path.ts is not None:
@@ -315,6 +349,11 @@ def _path_lists(answers: Answers) -> Iterator[list[list[str | int]] | None]:
     bounds = path.offsets.tolist()
     for row, given in enumerate(path.given.tolist()):
         yield edges[bounds[row] : bounds[row + 1]] if given else None
+
+
+def _path_of(answers: Answers) -> Paths:
+    assert answers.path is not None
+    return answers.path
 
 
 def _proof_column(answers: Answers, vertex: pa.DataType) -> pa.Array:
@@ -388,8 +427,8 @@ PROOF = AnswerField(
 )
 PATH = AnswerField(
     name="path",
-    arrow_type=_path_type,
-    column=_path_column,
-    values=_path_lists,
+    arrow_type=lambda schema: path_type(schema.vertex, timed=schema.timed_paths),
+    column=lambda answers, vertex: paths_array(_path_of(answers), vertex),
+    values=lambda answers: path_lists(_path_of(answers)),
     json=lambda label, schema: f"[{SLOT}]",
 )

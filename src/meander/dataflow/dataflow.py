@@ -68,9 +68,9 @@ class Dataflow:
             raise ArgumentError(f"unknown mode {mode!r}", hint=f"accepted: {', '.join(MODES)}")
         if threads < 1:
             raise ArgumentError(f"invalid number of threads: {threads}", hint="threads is 1 or more")
-        self.plan, self.mode = plan, mode
+        self.plan, self.mode, self.paths = plan, mode, paths
         # The path or the proof of an answer is looked for at the end of its part.
-        self.proves = paths or any(result.proof is not None for result in plan.results)
+        self.proves = paths or any(result.is_proved for result in plan.results)
         self.pool = LanePool(threads)
         self.budget = Budget(memory)
         self.stores: dict[str, Store] = {}

@@ -16,10 +16,12 @@ from meander.dataflow.proofs.texts import ProofTexts
 from meander.dataflow.proving import Prover
 from meander.dataflow.standing import StandingRecords
 from meander.dataflow.state import Array
+from meander.dataflow.tracing import Tracer
 from meander.dataflow.vertices import Vertices
 from meander.kernels.merging import NamedRows, name_rows
 from meander.kernels.standing import ProvedEdges
 from meander.physical.plan import Result
+from meander.syntax.values import ValueType
 
 
 class ResultStream:
@@ -33,6 +35,7 @@ class ResultStream:
         paths: bool,
         proofs: bool,
     ) -> None:
+        """`paths` and `proofs`: each record has its path, and its proof."""
         self.result = result
         self.pool = context.pool
         self.store = store = context.store
@@ -45,8 +48,9 @@ class ResultStream:
         self.proofs = None if result.proof is None else ProofSearch(result.proof, context)
         self.writes_proofs = proofs
         self.texts = None if result.proof is None else ProofTexts(result.proof, store)
+        self.tracer = None if result.trace is None else Tracer(result, context)
         self.standing: StandingRecords | None = None
-        if self.proofs is not None:
+        if self.proofs is not None or self.tracer is not None:
             self.standing = StandingRecords(graph, store, width, max(1, graph.width))
         elif has_paths:
             self.standing = StandingRecords(graph, store, width)
@@ -101,10 +105,17 @@ class ResultStream:
             if self.writes_proofs:
                 proof = self.texts.write(trees, batch.ts, self._expiries(batch), vertices)
             standing.append(self.texts.standing_edges(trees))
+        properties = result_values(self.result, batch, vertices)
+        if self.tracer is not None:
+            traced = self.tracer.trace(batch, vertices)
+            standing.append(traced.edges)
+            if self.result.traces_path:
+                path = traced.paths[-1]
+            values = map(path_column, self.result.paths, traced.paths)
+            properties = tuple(sorted((*properties, *values), key=lambda column: column.name))
         if self.standing is not None:
             add = self.standing.add if self.retracts_paths else self.standing.add_last
             add(batch, merge_edges(standing), upto)
-        properties = result_values(self.result, batch, vertices)
         if self.result.arity == 2:
             return self._name_pairs(batch, vertices, path)._replace(properties=properties, proof=proof)
         names = self.pool.map(vertices.text, batch.key.T[: self.result.arity])
@@ -163,6 +174,10 @@ def result_values(result: Result, batch: Batch, vertices: Vertices) -> tuple[Val
         numbers = batch.key[:, position]
         columns.append(ValueColumn(value.name, value.type, vertices.values(numbers, value.type)))
     return tuple(columns)
+
+
+def path_column(name: str, paths: Paths) -> ValueColumn:
+    return ValueColumn(name, ValueType.PATH, paths)
 
 
 def merge_edges(parts: Sequence[ProvedEdges]) -> ProvedEdges:

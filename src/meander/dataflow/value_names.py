@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.answers import ValueColumn, as_column
+from meander.dataflow.answers import Paths, ValueColumn, as_column
 from meander.dataflow.edges import ARROW_TYPES, BOOL, FLOAT, Text, arrow_text, frozen, integer_text
 from meander.dataflow.state import Array
 
@@ -53,7 +53,8 @@ BOOL_NAMES = Text(
 
 
 def list_values(column: ValueColumn) -> list[Any]:
-    """A value of some answers as Python objects."""
+    """A value of some answers, other than a path, as Python objects."""
+    assert not isinstance(column.values, Paths)
     values = column.values.values() if isinstance(column.values, Text) else column.values.tolist()
     return list(values)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 from meander.algebra.nodes import Plan
-from meander.algebra.printing import notation
+from meander.algebra.printing import notation, path_expression
 from meander.algebra.printing import tree as logical_tree
+from meander.algebra.routes import paths_at
 from meander.algebra.trees import fold
 from meander.drawing import draw_plan
 from meander.engine import MOST_PLANS, CompiledQuery, compile_query, physical_plan, staged_plan
@@ -24,6 +26,7 @@ from meander.rewrite.choice import cost
 from meander.rewrite.engine import Firing
 from meander.syntax import to_datalog
 from meander.syntax.durations import format_duration
+from meander.syntax.printing import name_text
 
 LONGEST_NOTATION = 500
 """The largest plan, in operators, that is written on one line."""
@@ -114,13 +117,23 @@ class Explanation:
         lines += [f"{result}: {self._choice(result)}" for result in self.query.chosen]
         if any(len(plans) > 1 for plans in self.query.plans.values()):
             lines[-1] += "; --stage plans lists all"
+        lines += [line for result in self.query.chosen for line in self._path_values(result)]
         used = {name.partition(" ")[0] for name in operators}
         lines += ["", *(f"{kind:<8}{does}" for kind, does in KINDS.items() if kind in used)]
         return Section("Plan", "\n".join(lines))
 
+    def _path_values(self, result: str) -> Iterator[str]:
+        """Where the paths come from that answers have as values."""
+        for name, route in self.query.path_values[result]:
+            paths = dict.fromkeys(paths_at(self.query.canonical[result], route))
+            shown = " or ".join(f"{name_text(path.label)} ({path_expression(path)})" for path in paths)
+            yield f"{result}.{name_text(name)}: the path {shown} of a match that lasts as long as the record"
+
     def _choice(self, result: str) -> str:
         """Which plan runs, and why."""
         plans, number = self.query.plans[result], self.query.chosen[result]
+        if self.query.path_values[result]:
+            return "the query as written, whose rules lead to the paths that it returns"
         if len(plans) == 1:
             return "the only plan"
         name = f"plan {number} (the query as written)" if number == 0 else f"plan {number}"

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from meander.algebra.nodes import ANY_LABEL
 from meander.algebra.printing import conditions
 from meander.explain.sections import counted
-from meander.physical.plan import FilterOp, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp, UnionOp
+from meander.physical.plan import (
+    FilterOp,
+    PathOp,
+    PatternOp,
+    PhysicalPlan,
+    ReceiveOp,
+    ScanOp,
+    UnionOp,
+    branches_of,
+)
 from meander.physical.printing import title
 from meander.syntax.durations import format_duration
 from meander.syntax.printing import and_list, name_text, term_text
@@ -81,7 +90,12 @@ def _operators(plan: PhysicalPlan) -> Iterator[str]:
 
 
 def _proofs(plan: PhysicalPlan) -> Iterator[str]:
-    """What proofs cost."""
+    """What proofs and path values cost."""
+    traces = [result.trace for result in plan.results if result.trace is not None]
+    branches = sorted({operator for trace in traces for operator in branches_of(trace)})
+    if traces:
+        tuples = f"the tuples of {and_list(f'#{number}' for number in branches)}; " if branches else ""
+        yield f"for paths as values, {tuples}of each answer, the edges and tuples that prove it"
     proofs = [result.proof for result in plan.results if result.proof is not None]
     looked_up = {node.operator for proof in proofs for node in proof.nodes} & plan.indexed.keys()
     derived = [number for number in looked_up if not isinstance(plan.operators[number], ScanOp)]

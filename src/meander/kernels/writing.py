@@ -57,11 +57,21 @@ class Columns(NamedTuple):
     kind: Array
 
 
-class Records(NamedTuple):
-    """The records to write: `most` bounds the bytes of each, `offsets` delimits the edges of its path.
+class PathColumns(NamedTuple):
+    """The paths of records: `offsets` delimits the edges of each.
 
     `times` has those of the edges of all paths, `NO_TIME` where they have none, or is empty.
     """
+
+    given: Array
+    offsets: Array
+    ends: Columns
+    labels: Columns
+    times: Array
+
+
+class Records(NamedTuple):
+    """The records to write: `most` bounds the bytes of each."""
 
     most: Array
     vertices: Columns
@@ -70,11 +80,7 @@ class Records(NamedTuple):
     op: Array
     values: Columns
     has_paths: bool
-    given: Array
-    offsets: Array
-    ends: Columns
-    labels: Columns
-    times: Array
+    paths: PathColumns
 
 
 @kernel
@@ -147,10 +153,10 @@ def put_name(out: Array, at: int, data: Array, start: int, end: int, kind: int) 
 
 
 @kernel
-def put_path(out: Array, at: int, first: int, last: int, records: Records) -> int:
+def put_path(out: Array, at: int, first: int, last: int, paths: PathColumns) -> int:
     """The edges from `first` to `last`, `[src,label,trg]` or `[src,label,trg,ts]` each, without the brackets around
     them."""
-    ends, labels = records.ends, records.labels
+    ends, labels = paths.ends, paths.labels
     for edge in range(first, last):
         if edge > first:
             out[at] = COMMA
@@ -161,12 +167,31 @@ def put_path(out: Array, at: int, first: int, last: int, records: Records) -> in
         at = put_string(out, at + 1, labels.data, labels.start[0, edge], labels.end[0, edge])
         out[at] = COMMA
         at = put_name(out, at + 1, ends.data, ends.start[1, edge], ends.end[1, edge], ends.kind[1, edge])
-        if records.times.size and records.times[edge] != NO_TIME:
+        if paths.times.size and paths.times[edge] != NO_TIME:
             out[at] = COMMA
-            at = put_integer(out, at + 1, records.times[edge])
+            at = put_integer(out, at + 1, paths.times[edge])
         out[at] = BRACKET_CLOSE
         at += 1
     return at
+
+
+@kernel
+def write_paths(paths: PathColumns, most: Array, row: int, out: Array, at: int, end: Array) -> int:
+    """Write the paths from `row` on as JSON text, one after the other from `at` on, and where each ends; returns the
+    first for which there is no room, `most` being the bytes that each may take."""
+    while row < most.size:
+        if at + most[row] > out.size:
+            break
+        if paths.given[row]:
+            out[at] = BRACKET_OPEN
+            at = put_path(out, at + 1, paths.offsets[row], paths.offsets[row + 1], paths)
+            out[at] = BRACKET_CLOSE
+            at += 1
+        else:
+            at = put_literal(out, at, NULL, 0, NULL.size)
+        end[row] = at
+        row += 1
+    return row
 
 
 @kernel
@@ -218,11 +243,12 @@ def write_records(records: Records, literals: Array, bounds: Array, row: int, ou
             at = put_literal(out, at, literals, bounds[fields + column], bounds[fields + column + 1])
             at = put_value(out, at, records.values, column, row)
         last = END
-        if records.has_paths and not records.given[row]:
+        if records.has_paths and not records.paths.given[row]:
             last = NO_PATH
         elif records.has_paths:
+            offsets = records.paths.offsets
             at = put_literal(out, at, literals, bounds[endings + PATH], bounds[endings + PATH + 1])
-            at = put_path(out, at, records.offsets[row], records.offsets[row + 1], records)
+            at = put_path(out, at, offsets[row], offsets[row + 1], records.paths)
             last = PATH_END
         at = put_literal(out, at, literals, bounds[endings + last], bounds[endings + last + 1])
         row += 1

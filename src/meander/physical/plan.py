@@ -8,13 +8,14 @@ graph, once, with the lists (by source, by target) that any of its readers walks
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from meander.algebra import automata
 from meander.algebra.derivations import Head
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.printing import path_expression, value_names
+from meander.algebra.routes import Each, Input, PathValue, Route
 from meander.algebra.trees import walk
 from meander.errors import ArgumentError
 from meander.physical.path_operators import ASCENDING, PATH_OPERATORS
@@ -140,11 +141,73 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class PathTrace:
+    """A path by `proof` with the tuple's ends; it is each of `values`, which number path values of a result."""
+
+    proof: Proof
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTrace:
+    """A match of `pattern` that gives the tuple; the tuples of some of its inputs, by number, are traced further."""
+
+    pattern: PatternOp
+    inputs: tuple[tuple[int, Trace], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceTrace:
+    """The first of several patterns that has a match."""
+
+    patterns: tuple[PatternTrace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnionTrace:
+    """An indexed operator that has the tuple, and how it is traced further; there may be none that has it."""
+
+    inputs: tuple[tuple[int, Trace], ...]
+
+
+Trace = PathTrace | PatternTrace | ChoiceTrace | UnionTrace
+"""How the path values of a tuple are found: from it down to tuples that prove it."""
+
+
+def branches_of(trace: Trace | None) -> Iterator[int]:
+    """The operators whose tuples are looked up to choose among the inputs of unions."""
+    match trace:
+        case PatternTrace(_, inputs):
+            for _, inner in inputs:
+                yield from branches_of(inner)
+        case ChoiceTrace(patterns):
+            for pattern in patterns:
+                yield from branches_of(pattern)
+        case UnionTrace(inputs):
+            for operator, branch in inputs:
+                yield operator
+                yield from branches_of(branch)
+
+
+def is_timed(trace: Trace | None, value: int) -> bool:
+    """Whether the paths of a path value have times."""
+    match trace:
+        case PathTrace(proof, values):
+            return value in values and bool(proof.path.order)
+        case PatternTrace(_, inputs) | UnionTrace(inputs):
+            return any(is_timed(inner, value) for _, inner in inputs)
+        case ChoiceTrace(patterns):
+            return any(is_timed(pattern, value) for pattern in patterns)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One result of one query: which operator's tuples, and what they are called.
 
     A `raw` result is its operator's tuples as they are, for another stage. The tuples have `arity` vertices, and then
-    the `values`.
+    the `values`. `paths` name the path values that the `trace` finds, and after them, if `traces_path`, the path of
+    an answer that is one by some of the rules.
     """
 
     query: str
@@ -155,7 +218,15 @@ class Result:
     proofs: tuple[Proof, ...] = ()
     raw: bool = False
     values: tuple[Property, ...] = ()
+    paths: tuple[str, ...] = ()
+    trace: Trace | None = None
+    traces_path: bool = False
     proof: ProofPlan | None = None
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the tuples that answers are derived from are looked up."""
+        return self.trace is not None or self.proof is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +262,8 @@ class QueryPlan:
     """What to run of one query's result: its logical plan, the label of its answers, the paths that prove them, and
     how the plan, which is then the canonical one, derives them.
 
-    `raw` is for plans whose tuples go to another stage.
+    `raw` is for plans whose tuples go to another stage. `paths` have routes through the plan, and `path_route` leads
+    to the path of an answer if some of the answers are paths and others are not.
     """
 
     query: str
@@ -201,6 +273,18 @@ class QueryPlan:
     proofs: tuple[Path, ...] = ()
     raw: bool = False
     derivation: Head | None = None
+    paths: tuple[PathValue, ...] = ()
+    path_route: Route | None = None
+
+    @property
+    def routes(self) -> dict[int, Route]:
+        """The routes of the path values by number, and after these that of the answer's own path."""
+        routes = [path.route for path in self.paths]
+        return dict(enumerate(routes if self.path_route is None else [*routes, self.path_route]))
+
+    @property
+    def has_routes(self) -> bool:
+        return bool(self.paths) or self.path_route is not None
 
 
 class _Builder:
@@ -392,6 +476,39 @@ class _Builder:
         operator, read = self.path(path, None)
         return Proof(operator, tuple(path.inputs[number].label for number in read))
 
+    def trace(self, plan: Plan, routes: Mapping[int, Route]) -> Trace | None:
+        """How to find the paths, by number, that routes lead to from the plan; None without routes."""
+        if not routes:
+            return None
+        match plan:
+            case Path():
+                return PathTrace(self.proof(plan), tuple(routes))
+            case Filter():
+                return self.trace(plan.input, _routes_of(routes, 0))
+            case Pattern():
+                numbers = sorted({route.number for route in routes.values() if isinstance(route, Input)})
+                found = [self.trace(plan.inputs[number], _routes_of(routes, number)) for number in numbers]
+                inputs = [(number, trace) for number, trace in zip(numbers, found, strict=True) if trace]
+                return PatternTrace(self.pattern(plan), tuple(inputs))
+            case Union():
+                operators = [self.build(source) for source in plan.inputs]
+                traces: dict[int, Trace] = {}
+                for number, (source, operator) in enumerate(zip(plan.inputs, operators, strict=True)):
+                    trace = self.trace(source, _routes_of(routes, number))
+                    if trace is not None:
+                        traces.setdefault(operator, trace)
+                if len(set(operators)) == 1:
+                    return traces.get(operators[0])
+                if plan.arity != 2:
+                    # Only pairs can be looked up. What is no pair is derived by a pattern, which has a match or not.
+                    patterns = traces.values()
+                    return ChoiceTrace(tuple(trace for trace in patterns if isinstance(trace, PatternTrace)))
+                for operator in traces:
+                    self.index(operator)
+                return UnionTrace(tuple(traces.items()))
+            case WScan() | Receive():
+                raise AssertionError("an edge of a stream has no path")
+
 
 def _looked_up(plan: Plan) -> tuple[Plan, ...]:
     """The plans whose tuples a proof of the plan's tuples looks up: all below it, and itself unless it is a path or a
@@ -399,6 +516,27 @@ def _looked_up(plan: Plan) -> tuple[Plan, ...]:
     while isinstance(plan, Filter):
         plan = plan.input
     return plan.inputs if isinstance(plan, Path) else (plan,)
+
+
+def deciding(pattern: PatternOp) -> PatternOp:
+    """The pattern with a last program that decides all comparisons: that of a tuple which may not be an answer."""
+    compared = [frozenset(int(ref.name) for ref in refs(term)) for term in conjuncts(pattern.predicate)]
+    *others, last = pattern.programs
+    of_output = (number for number, names in enumerate(compared) if names <= set(pattern.output))
+    last = replace(last, comparisons=tuple(dict.fromkeys((*last.comparisons, *of_output))))
+    return replace(pattern, programs=(*others, last))
+
+
+def _routes_of(routes: Mapping[int, Route], number: int) -> dict[int, Route]:
+    """Where the routes through one input of a node go on."""
+    inner: dict[int, Route] = {}
+    for value, route in routes.items():
+        match route:
+            case Each(each) if (rest := each[number]) is not None:
+                inner[value] = rest
+            case Input(of, rest) if of == number:
+                inner[value] = rest
+    return inner
 
 
 def output_arity(operators: Sequence[Operator], number: int) -> int:
@@ -439,7 +577,6 @@ def build(
         if isinstance(builder.operators[number], ScanOp | ReceiveOp | FilterOp):
             # Answers come from a table that has each tuple once.
             builder.index(number)
-        paths_of = query.proofs if paths else ()
         results.append(
             Result(
                 query.query,
@@ -447,9 +584,12 @@ def build(
                 query.label,
                 number,
                 query.plan.arity,
-                tuple(map(builder.proof, paths_of)),
+                tuple(map(builder.proof, query.proofs if paths else ())),
                 query.raw,
                 query.plan.values,
+                tuple(path.name for path in query.paths),
+                builder.trace(query.plan, query.routes),
+                query.path_route is not None,
                 None if query.derivation is None else proof_plan(query.derivation, builder),
             )
         )

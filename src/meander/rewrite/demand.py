@@ -18,23 +18,23 @@ from meander.rewrite.trees import is_unordered, pattern, with_inputs
 from meander.syntax.values import conjunction, conjuncts, refs
 
 
-def pass_demand(plan: Plan) -> Plan:
+def pass_demand(plan: Plan, *, keep_inputs: bool = False) -> Plan:
     """`⋈(P, S₁, …, Sₙ) = ⋈(P⟨D⟩, S₁, …, Sₙ)` where `D = π_{src,trg}(⋈(S₁, …, Sₙ))` joins both ends of `P`.
 
     `P⟨D⟩` is any stream between `P ⋉ D` and `P`: it may leave out pairs that are not in `D` at that instant. If
     only the ends of `P` are returned, `⋈(P⟨D⟩, D)` is equivalent. Applied wherever `P` is a closure and `D` is
-    estimated to be smaller.
+    estimated to be smaller. With `keep_inputs` every pattern has the inputs that it had, by number.
     """
     sizes = Sizes()
 
     def pass_down(node: Plan, inputs: tuple[Plan, ...]) -> Plan:
         node = with_inputs(node, inputs)
-        return _pass_to_inputs(node, sizes) if isinstance(node, Pattern) else node
+        return _pass_to_inputs(node, sizes, keep_inputs) if isinstance(node, Pattern) else node
 
     return fold(plan, pass_down)
 
 
-def _pass_to_inputs(plan: Pattern, sizes: Sizes) -> Pattern:
+def _pass_to_inputs(plan: Pattern, sizes: Sizes, keep_inputs: bool) -> Pattern:
     closures = [i for i, inner in enumerate(plan.inputs) if is_unordered(inner) and is_unbounded(inner.expr)]
     inputs = list(plan.inputs)
     for position in closures:
@@ -62,7 +62,8 @@ def _pass_to_inputs(plan: Pattern, sizes: Sizes) -> Pattern:
             continue
         inputs[position] = replace(closure, demand=demand)
         all_decided = conjunction(decided) == conjunction([plan.predicate])
-        if len(demanding) == len(inputs) - 1 and set(plan.output) <= {src, trg} and all_decided:
+        is_covered = len(demanding) == len(inputs) - 1 and set(plan.output) <= {src, trg} and all_decided
+        if is_covered and not keep_inputs:
             return pattern([inputs[position], demand], [(src, trg), (src, trg)], plan.output, plan.label)
     return replace(plan, inputs=tuple(inputs))
 

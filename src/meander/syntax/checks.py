@@ -161,7 +161,12 @@ def _check_bindings(query: RegularQuery, text: str) -> None:
                 text=text,
                 span=span,
                 hint=f"bound are {short_list(vertices)}: use one of them, "
-                f"or add an edge or path with {variable.name}",
+                f"or add an edge or path with {variable.name}"
+                + (
+                    f"; a path has a name: follows+(x, y) as {variable.name}"
+                    if variable in rule.args[2:]
+                    else ""
+                ),
             )
         for name, variable in rule.values:
             if variable.name in vertices:
@@ -202,9 +207,8 @@ def _bind_hint(name: str, values: Mapping[str, str]) -> str:
 def _check_values(query: RegularQuery, text: str) -> None:
     first: dict[str, Rule] = {}
     for rule in query.rules:
-        names = [name for name, _ in rule.values]
         earlier = first.setdefault(rule.head, rule)
-        if names != [name for name, _ in earlier.values]:
+        if _value_names(rule) != _value_names(earlier):
             raise QueryError(
                 f"{rule.head} has {_properties(rule)} here and {_properties(earlier)} before",
                 text=text,
@@ -223,7 +227,7 @@ def _check_values(query: RegularQuery, text: str) -> None:
                         span=atom.span,
                         hint=f"only a label of vertices stands before a single argument: {label.name}(x, y)",
                     )
-                known = [name for name, _ in first[label.name].values]
+                known = _value_names(first[label.name])
                 used = [(str(ref.name), ref.span) for ref in refs(label.predicate)]
                 used += [(name, variable.span) for name, variable in atom.values]
                 for name, span in used:
@@ -243,8 +247,14 @@ def _no_property(head: str, name: str, known: list[str], text: str, span: Span |
     return QueryError(f"{head} has no property {name}", text=text, span=span, hint=hint)
 
 
+def _value_names(rule: Rule) -> list[str]:
+    """The names of a rule's values, its paths included."""
+    return sorted(name for name, _ in (*rule.values, *rule.paths))
+
+
 def _properties(rule: Rule) -> str:
-    return f"the properties {short_list(name for name, _ in rule.values)}" if rule.values else "no properties"
+    names = _value_names(rule)
+    return f"the properties {short_list(names)}" if names else "no properties"
 
 
 def _check_orders(query: RegularQuery, text: str) -> None:

@@ -26,6 +26,7 @@ from meander.syntax.conditions import TRUTHS, Condition, ConditionBuilder, Decla
 from meander.syntax.expressions import DURATION_HINT, Expression, Name
 from meander.syntax.foreign import IN_DATALOG
 from meander.syntax.parsing import Language, TextErrors, read, span_of
+from meander.syntax.path_values import resolve_paths
 from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
@@ -225,6 +226,11 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
         self.check_distinct(term.name for term in present if isinstance(term, NamedTerm))
         return present
 
+    @v_args(inline=True)
+    def quoted_variable(self, token: Token) -> Variable:
+        """A path may have any name, that of a view's path has a dot."""
+        return Variable(self.unquoted(token).value, span_of(token))
+
     @v_args(meta=True, inline=True)
     def named(self, meta: Meta, name: Name, given: Variable | Part) -> NamedTerm:
         self.check_property(name)
@@ -301,12 +307,15 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
                 "an atom of one argument is a vertex with its label: account(x); a path leads from one vertex "
                 "to another: follows+(x, y)",
             )
-        if len(ends) not in (1, 2):
+        # What stands after the ends may be paths of a head, each under its own name.
+        ends, paths = ends[:2], ends[2:]
+        named_paths = [term for term in paths if isinstance(term, Variable) and term.name != "_"]
+        if not ends or len(named_paths) < len(paths) or (paths and is_path):
             raise self.error(
-                f"an atom has two arguments, this one has {len(ends)}",
+                f"an atom has two arguments, this one has {len(ends) + len(paths)}",
                 span_of(meta),
                 "an edge or a path leads from one vertex to another: follows(x, y)"
-                + ("; a value is named: follows(x, y, since: t)" if len(ends) > 2 else ""),
+                + ("; a value is named: follows(x, y, since: t)" if paths else ""),
             )
         if named and is_path:
             raise self.error(
@@ -333,6 +342,7 @@ class _DatalogBuilder(ConditionBuilder[list[Statement]]):
             span_of(meta),
             tuple(values),
             order or PathOrder.ANY,
+            tuple((term.name, term) for term in named_paths),
         )
 
     def rule(self, parts: list[Rule | Atom | Condition]) -> Rule:
@@ -357,7 +367,7 @@ def _slice_of(span: Span | None) -> slice:
 def _name_anonymous(head: Rule, body: list[Atom]) -> tuple[Atom, ...]:
     """The body with each `_` replaced by a variable that occurs nowhere else in the rule."""
     terms = [*head.args, *(term for atom in body for term in (atom.src, atom.trg))]
-    named_values = [*head.values, *(value for atom in body for value in atom.values)]
+    named_values = [*head.values, *(value for atom in body for value in (*atom.values, *atom.paths))]
     terms += [variable for _, variable in named_values]
     taken = {term.name for term in terms if isinstance(term, Variable)}
     names = (name for number in count(1) if (name := f"_{number}") not in taken)
@@ -423,7 +433,8 @@ class _Resolver(TextErrors):
             definitions |= {name: self.resolve_rule(definition_of(self.paths[name])) for name in unread}
         rules = (*spliced, *definitions.values(), *resolved)
         query = RegularQuery(tuple(self.sources.streams.values()), rules, results)
-        return infer_types(check_query(query, self.text), self.unit, self.text, self.types)
+        query = check_query(resolve_paths(query, self.text), self.text)
+        return infer_types(query, self.unit, self.text, self.types)
 
     def declare(self, clause: SourceClause) -> tuple[Rule, ...]:
         name = clause.name.value

@@ -34,6 +34,7 @@ from meander.syntax.checks import check_query
 from meander.syntax.gcore_rules import QueryTranslator
 from meander.syntax.gcore_scope import Scope
 from meander.syntax.gcore_tree import GcoreQuery, parse_tree
+from meander.syntax.path_values import resolve_paths
 from meander.syntax.query import Atom, Label, RegularQuery, Rule
 from meander.syntax.types import KnownTypes, infer_types
 
@@ -58,7 +59,7 @@ def parse_gcore(
     results = _results(queries[-1], heads, scope)
     scope.sources.check_inputs()
     regular = RegularQuery(tuple(scope.sources.streams.values()), tuple(scope.rules), results)
-    return infer_types(check_query(regular, text), unit, text, types)
+    return infer_types(check_query(resolve_paths(regular, text), text), unit, text, types)
 
 
 def _check_order(queries: Sequence[GcoreQuery], scope: Scope) -> None:

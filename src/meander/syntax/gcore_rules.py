@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, product
 from math import prod
@@ -89,11 +89,19 @@ class QueryTranslator:
         self.clauses: dict[str, PathClause] = {}
         self.clause_heads: dict[tuple[str, str], str] = {}
         self.constructed_paths = {element.path.name for element in query.elements if element.path is not None}
+        # A member is of an edge or a vertex; a name alone, of a path.
+        self.returned_paths = {
+            str(value.name)
+            for element in query.elements
+            for _, value in element.properties
+            if isinstance(value, Ref) and not is_member(value)
+        }
         self.named_paths: set[str] = set()
         self.anonymous: dict[int, str] = {}
         self.taken_names = {node.variable.name for node in _nodes(query) if node.variable is not None}
+        self.path_names = {step.variable.name for step in _paths(query) if step.variable is not None}
         returned = [value for element in query.elements for _, value in element.properties]
-        self.members = Members(scope, [query.where], returned, self.taken_names)
+        self.members = Members(scope, [query.where], returned, self.taken_names | self.path_names)
         taken = self.taken_names
         self.anonymous_names = (name for number in count(1) if (name := f"_{number}") not in taken)
 
@@ -105,13 +113,15 @@ class QueryTranslator:
         self.members.check_bound(equalities)
         predicate = self.conditions(self.query.where, equalities)
         ends = [self.ends(element) for element in self.query.elements]
-        values = [self.values(element) for element in self.query.elements]
+        paths = {atom.name for block in blocks for body in block.variants for atom in body if atom.name}
+        values = [self.values(element, paths) for element in self.query.elements]
         needed = {equalities.variable(variable).name for pair in ends for variable in pair}
         needed |= {str(ref.name) for ref in refs(predicate)}
         bodies = self.bodies(blocks, equalities, needed)
         for element, args, returned in zip(self.query.elements, ends, values, strict=True):
             self.check_choices(element, args, bodies, equalities)
             for body in bodies:
+                self.check_paths(body, element)
                 self.check_members(body, [*(variable for _, variable in returned), *refs(predicate)])
                 path = None if element.path is None else element.path.name
                 head = self.heads[element.label]
@@ -123,6 +133,12 @@ class QueryTranslator:
         rest: list[Predicate] = []
         for term in conjuncts(None if where is None else where.predicate):
             for ref in refs(term):
+                if ref.name in self.path_names - self.taken_names:
+                    raise self.scope.error(
+                        f"{ref.name} is a path, and paths are not compared",
+                        ref.span,
+                        "compare the vertices at its ends; a PATH clause compares the properties of its edges",
+                    )
                 if not is_member(ref) and str(ref.name) not in equalities:
                     raise self.scope.error(
                         f"the variable {ref.name} does not occur in MATCH",
@@ -144,15 +160,17 @@ class QueryTranslator:
         predicate = conjunction(rest)
         return None if predicate is None else map_refs(predicate, self.members.value)
 
-    def values(self, element: Element) -> Values:
-        """The values that a constructed edge returns."""
+    def values(self, element: Element, paths: Collection[str]) -> Values:
+        """The values that a constructed edge returns, paths among them."""
         returned = []
         for name, value in element.properties:
-            if not isinstance(value, Ref) or not is_member(value):
+            is_path = isinstance(value, Ref) and value.name in paths
+            if not isinstance(value, Ref) or not (is_path or is_member(value)):
                 raise self.scope.error(
-                    f"the property {name.value} of a constructed edge is one of MATCH's edges or vertices",
+                    f"the property {name.value} of a constructed edge is one of MATCH's edges or vertices, or a path",
                     value.span,
-                    f"name an edge, and its property: -[e:transfer]-> … {{{name.value}: e.amount}}",
+                    f"name an edge, and its property: -[e:transfer]-> … {{{name.value}: e.amount}}; or a path: "
+                    f"-/p<:follows+>/-> … {{{name.value}: p}}",
                 )
             if name.value == TIME_PROPERTY:
                 raise self.scope.error(
@@ -173,6 +191,17 @@ class QueryTranslator:
                     f"{member.name} is not bound by every OPTIONAL",
                     member.span,
                     "each OPTIONAL is an alternative, and what is compared or returned is needed in all of them",
+                )
+
+    def check_paths(self, body: Sequence[Atom], element: Element) -> None:
+        """Every alternative must have the paths that are returned as values."""
+        named = {atom.name for atom in body}
+        for _, value in element.properties:
+            if isinstance(value, Ref) and not is_member(value) and value.name not in named:
+                raise self.scope.error(
+                    f"the path {value.name} is not bound by every OPTIONAL",
+                    value.span,
+                    "each OPTIONAL is an alternative, and what is returned is needed in all of them",
                 )
 
     def check_path_variables(self, blocks: Sequence[_Block]) -> None:
@@ -234,7 +263,10 @@ class QueryTranslator:
         if (name, source) not in self.clause_heads:
             clause = self.clauses[name]
             equalities = Equalities(self.scope.text)
-            outer, self.members = self.members, Members(self.scope, [clause.where], [], self.taken_names)
+            outer, self.members = (
+                self.members,
+                Members(self.scope, [clause.where], [], self.taken_names | self.path_names),
+            )
             atoms = self.atoms(clause.patterns, source, equalities)
             self.members.check_bound(equalities)
             predicate = self.conditions(clause.where, equalities)
@@ -413,7 +445,7 @@ class QueryTranslator:
             any(set(variables) != set(joined[0]) for variables in joined)
             or len(joined[0]) != 2
             or any(atom.values for variant in variants for atom in variant)
-            or names & self.constructed_paths
+            or names & (self.constructed_paths | self.returned_paths)
         ):
             return tuple(variants)
         ends = (Variable(joined[0][0]), Variable(joined[0][1]))
@@ -502,11 +534,12 @@ class QueryTranslator:
             return Ref(term.name, None, ref.span)
 
         atoms = []
-        path_name = None
+        wanted = {variable.name for _, variable in values} | {path}
+        path_names: dict[str, str] = {}
         for atom in body:
-            name = self.path_name(atom.name, constructed=atom.name == path)
-            if atom.name is not None and atom.name == path:
-                path_name = name
+            name = self.path_name(atom.name, returned=atom.name in wanted)
+            if atom.name is not None and name is not None:
+                path_names[atom.name] = name
             atoms.append(replace(atom, src=placed(atom.src), trg=placed(atom.trg), name=name))
         terms = [None if predicate is None else map_refs(predicate, compared)]
         bound = {name for atom in atoms for name in _names_of(atom)}
@@ -514,15 +547,24 @@ class QueryTranslator:
             constant = equalities.constant(name)
             if constant is not None and name in bound:
                 terms.append(equals_vertex(name, constant.value))
+        values = tuple(
+            (name, replace(variable, name=path_names.get(variable.name, variable.name)))
+            for name, variable in values
+        )
+        path_name = None if path is None else path_names[path]
         rule = Rule(head, args, tuple(atoms), path_name, span, values, conjunction(terms))
         self.scope.rules.append(rule)
 
-    def path_name(self, name: str | None, *, constructed: bool) -> str | None:
-        """The name of a path in a rule. Of several rules over one path, the one that returns it has its name."""
-        if name is None or (not constructed and (name in self.constructed_paths or name in self.named_paths)):
+    def path_name(self, name: str | None, *, returned: bool) -> str | None:
+        """The name of a path in a rule. Of several rules over one path, those that return it have its name."""
+        elsewhere = self.constructed_paths | self.returned_paths | self.named_paths
+        if name is None or (not returned and name in elsewhere):
             return None
         self.named_paths.add(name)
-        return self.scope.fresh(name)
+        unused = self.scope.fresh(name)
+        while unused != name and unused in self.taken_names:
+            unused = self.scope.fresh(name)
+        return unused
 
 
 def _vertex(scalar: Ref | Const) -> Term | None:
@@ -546,10 +588,19 @@ def _variables_of(atoms: Iterable[Atom], equalities: Equalities) -> Iterator[str
                 yield equalities.variable(term).name
 
 
-def _nodes(query: GcoreQuery) -> Iterator[VertexPattern]:
+def _patterns(query: GcoreQuery) -> Iterator[GraphPattern]:
     lists = [clause.patterns for clause in query.paths]
     for match in query.matches:
         lists += [located.patterns for located in (*match.mandatory, *match.alternatives)]
     for patterns in lists:
-        for pattern in patterns:
-            yield from pattern.nodes
+        yield from patterns
+
+
+def _nodes(query: GcoreQuery) -> Iterator[VertexPattern]:
+    for pattern in _patterns(query):
+        yield from pattern.nodes
+
+
+def _paths(query: GcoreQuery) -> Iterator[StepPattern]:
+    for pattern in _patterns(query):
+        yield from (step for step in pattern.steps if isinstance(step, StepPattern))

@@ -185,15 +185,16 @@ def short_list(names: Iterable[str]) -> str:
 
 
 def _rule_text(rule: Rule, label_text: Callable[[Label], str]) -> str:
-    args = ", ".join([*(variable.name for variable in rule.args), *_named_values(rule.values)])
+    args = ", ".join([*(variable.name for variable in rule.args), *_named_values(rule.values, rule.paths)])
     path = f" as {name_text(rule.path)}" if rule.path is not None else ""
     body = [atom_text(atom, label_text) for atom in rule.body]
     body += [predicate_text(term) for term in conjuncts(rule.predicate)]
     return f"{symbol_text(rule.head)}({args}){path} <- {', '.join(body)}."
 
 
-def _named_values(values: Values) -> list[str]:
-    return [f"{name_text(name)}: {variable.name}" for name, variable in values]
+def _named_values(values: Values, paths: Values) -> list[str]:
+    named = sorted((*values, *paths), key=lambda pair: pair[0])
+    return [f"{name_text(name)}: {name_text(variable.name)}" for name, variable in named]
 
 
 def atom_text(atom: Atom, label_text: Callable[[Label], str] = qualified_label) -> str:
@@ -205,7 +206,7 @@ def atom_text(atom: Atom, label_text: Callable[[Label], str] = qualified_label) 
     ends = [term_text(atom.src)] if is_vertex else [term_text(atom.src), term_text(atom.trg)]
     name = f" as {name_text(atom.name)}" if atom.name is not None else ""
     order = f" {atom.order}" if atom.order else ""
-    return f"{expr}({', '.join([*ends, *_named_values(atom.values)])}){name}{order}"
+    return f"{expr}({', '.join([*ends, *_named_values(atom.values, atom.paths)])}){name}{order}"
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -109,7 +109,8 @@ Term = Variable | Constant
 
 
 Values = tuple[tuple[str, Variable], ...]
-"""Named values, in the order of their names: the properties that an atom binds, or that a head gives its edges."""
+"""Named values, in the order of their names: the properties that an atom binds, or that a head gives its edges, and
+apart from these the paths."""
 
 
 class PathOrder(StrEnum):
@@ -124,7 +125,8 @@ class PathOrder(StrEnum):
 class Atom:
     """`expr(src, trg, property: variable, …) [as name] [order]`.
 
-    A plain `Label` is an edge; anything else is a path, with or without name. Only an edge has values.
+    A plain `Label` is an edge; anything else is a path, with or without name. Only an edge has values; `paths` are
+    those that it has of a head.
     """
 
     expr: PathExpr
@@ -134,6 +136,7 @@ class Atom:
     span: Span | None = field(default=None, compare=False, repr=False)
     values: Values = ()
     order: PathOrder = PathOrder.ANY
+    paths: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,8 @@ class Rule:
     the ends of that atom. A rule that is nothing but a path with the head's own arguments needs no `path`.
 
     `values` are the properties of the derived edge. `predicate` compares variables of the body, each a `Ref` by name.
+    `paths` are properties that are paths, by the name of a path of the body or the variable that an atom binds to
+    one. They are no part of the derived edge's identity: they prove it.
     """
 
     head: str
@@ -154,6 +159,7 @@ class Rule:
     span: Span | None = field(default=None, compare=False, repr=False)
     values: Values = ()
     predicate: Predicate | None = None
+    paths: Values = ()
 
 
 @dataclass(frozen=True, slots=True)

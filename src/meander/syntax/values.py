@@ -21,7 +21,8 @@ from meander.errors import Span
 
 
 class ValueType(StrEnum):
-    """The type of a value. A VERTEX compares by `=` and `!=` only; a TIME is an integer in the stream's unit."""
+    """The type of a value. A VERTEX compares by `=` and `!=` only, and a PATH not at all; a TIME is an integer in
+    the stream's unit."""
 
     VERTEX = "VERTEX"
     INT = "INT"
@@ -29,9 +30,10 @@ class ValueType(StrEnum):
     STRING = "STRING"
     BOOL = "BOOL"
     TIME = "TIME"
+    PATH = "PATH"
 
 
-PROPERTY_TYPES = tuple(kind for kind in ValueType if kind is not ValueType.VERTEX)
+PROPERTY_TYPES = tuple(kind for kind in ValueType if kind not in (ValueType.VERTEX, ValueType.PATH))
 NUMBERS = frozenset({ValueType.INT, ValueType.FLOAT, ValueType.TIME})
 
 TIME_PROPERTY = "ts"

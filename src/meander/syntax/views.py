@@ -40,6 +40,13 @@ def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
     def values(named: Values) -> Values:
         return tuple((name, Variable(variable.name)) for name, variable in named)
 
+    def paths(rule: Rule) -> Values:
+        names = {atom.name for atom in rule.body}
+        return tuple(
+            (name, Variable(named(variable.name) if variable.name in names else variable.name))
+            for name, variable in rule.paths
+        )
+
     return tuple(
         Rule(
             named(rule.head),
@@ -53,6 +60,7 @@ def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
                     None,
                     values(atom.values),
                     atom.order,
+                    values(atom.paths),
                 )
                 for atom in rule.body
             ),
@@ -60,6 +68,7 @@ def splice(view: str, query: RegularQuery) -> tuple[Rule, ...]:
             None,
             values(rule.values),
             rule.predicate,
+            paths(rule),
         )
         for rule in query.rules
     )

@@ -15,25 +15,21 @@ import numpy as np
 
 from meander.dataflow.batch import Batch, empty_batch
 from meander.dataflow.graph import WindowGraph
+from meander.dataflow.matching import MatchSearch, key_of
 from meander.dataflow.operator import Context
-from meander.dataflow.operators.pattern import ValueJoin, program_arrays
 from meander.dataflow.proofs.trees import ProofTrees
 from meander.dataflow.proving import Prover
 from meander.dataflow.state import Array
 from meander.dataflow.vertices import Vertices
 from meander.errors import StateError
-from meander.kernels.batch import SRC, TRG
 from meander.kernels.graph import FIRST_VALUE
 from meander.kernels.lookups import (
     UNPROVED,
-    Join,
     Targets,
-    find_matches,
     find_tuples,
     read_expiries,
     read_validity,
 )
-from meander.kernels.pattern import new_matching
 from meander.kernels.spans import wrapping
 from meander.physical.plan import Proof
 from meander.physical.proofs import HeadNode, JoinRule, LeafNode, ProofNode, ProofPlan, StepsNode
@@ -68,34 +64,19 @@ class JoinSearch:
     """Finds the tuples from which a rule derives a tuple of its head."""
 
     def __init__(self, rule: JoinRule, nodes: Sequence[ProofNode], context: Context) -> None:
-        node = rule.pattern
-        self.graph = context.graph
-        variables = 1 + max(variable for columns in node.ends for variable in columns)
-        steps = max(len(program.steps) for program in node.programs)
-        is_plain = node.predicate is None and all(len(columns) == FIRST_VALUE for columns in node.ends)
-        self.values = None if is_plain else ValueJoin(node, context, steps)
         # The tuple of an atom is looked up where it is derived, not where a filter has selected it.
-        relation = np.zeros(len(node.inputs), np.int32)
+        relations = [0] * len(rule.pattern.inputs)
         for number, atom in zip(rule.inputs, rule.atoms, strict=True):
-            relation[number] = context.relations[nodes[atom].operator]
+            relations[number] = context.relations[nodes[atom].operator]
         self.inputs = np.array(rule.inputs, np.intp)
-        self.join = Join(
-            program_arrays(node, context.relations_of(node.inputs)),
-            None,
-            new_matching(variables, steps, len(node.output)),
-            relation,
-        )
+        self.matches = MatchSearch(rule.pattern, relations, context)
 
     def find(self, targets: Targets) -> Array:
         """For each target the rows of its atoms, in the order of the text; UNPROVED in the first if the rule does not
         derive it."""
-        out = np.empty((targets.ts.size, len(self.inputs)), np.int64)
-        extension = None if self.values is None else self.values.extension()
-        with wrapping():
-            find_matches(self.graph.graph, self.join._replace(extension=extension), targets, out)
-        failed = out[:, 0] == UNPROVED
-        out = out[:, self.inputs]
-        out[failed] = UNPROVED
+        found = self.matches.find(targets)
+        out = found[:, self.inputs]
+        out[found[:, 0] == UNPROVED] = UNPROVED
         return out
 
 
@@ -203,12 +184,7 @@ class _Proving:
         width = FIRST_VALUE + len(node.values)
         if isinstance(node, HeadNode):
             width = node.arity + len(node.values)
-        graph = self.window.graph
-        key = np.empty((rows.size, width), np.int32)
-        key[:, SRC], key[:, TRG] = graph.src[rows], graph.trg[rows]
-        if width > FIRST_VALUE:
-            key[:, FIRST_VALUE:] = self.window.value_columns().value[rows, : width - FIRST_VALUE]
-        return key
+        return key_of(self.window, rows, width)
 
     def _look_up(self, node: ProofNode, key: Array) -> Array:
         """The rows of tuples in the relation of a node."""

@@ -10,10 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from meander.dataflow.answers import PATH, SLOT, Answers, AnswerSchema, ValueColumn
-from meander.dataflow.edges import Text, arrow_text, concat_texts, empty_text, integer_text
+from meander.dataflow.answers import PATH, SLOT, Answers, AnswerSchema, Paths, ValueColumn
+from meander.dataflow.edges import Text, arrow_text, concat_texts, empty_text, frozen, integer_text
 from meander.kernels.jit import Array
-from meander.kernels.writing import MOST_DIGITS, MOST_ESCAPED, VERBATIM, Columns, Records, write_records
+from meander.kernels.writing import (
+    MOST_DIGITS,
+    MOST_ESCAPED,
+    NULL,
+    VERBATIM,
+    Columns,
+    PathColumns,
+    Records,
+    write_paths,
+    write_records,
+)
 from meander.syntax.values import ValueType
 
 OUTPUT_BYTES = 1 << 20
@@ -32,20 +42,14 @@ def jsonl_blocks(answers: Answers) -> Iterator[memoryview]:
 
 
 def _records(answers: Answers, literal_bytes: int) -> Records:
-    path = answers.path
     vertices = _columns(answers.rows, answers.vertices)
-    ends = _no_columns(2) if path is None else _columns(path.src.rows, (path.src, path.trg))
-    labels = _no_columns(1) if path is None else _columns(path.label.rows, (path.label,))
-    offsets = np.zeros(answers.rows + 1, np.int64)
-    given = np.zeros(answers.rows, np.bool_)
     proof = () if answers.proof is None else (answers.proof,)
     values = _columns(answers.rows, (*map(json_text, answers.properties), *proof))
     most = _most_bytes(vertices) + _most_bytes(values) + literal_bytes + 3 * MOST_DIGITS
-    if path is not None:
-        offsets = np.ascontiguousarray(path.offsets, np.int64)
-        given = np.ascontiguousarray(path.given, np.bool_)
-        edges = np.concatenate([[0], np.cumsum(_most_bytes(ends) + _most_bytes(labels) + MOST_DIGITS + 1)])
-        most = most + edges[offsets[1:]] - edges[offsets[:-1]]
+    paths = NO_PATHS
+    if answers.path is not None:
+        paths = _path_columns(answers.path)
+        most = most + _most_path_bytes(paths)
     return Records(
         most=most,
         vertices=vertices,
@@ -53,17 +57,33 @@ def _records(answers: Answers, literal_bytes: int) -> Records:
         exp=np.ascontiguousarray(answers.exp, np.int64),
         op=np.ascontiguousarray(answers.op, np.int8),
         values=values,
-        has_paths=path is not None,
-        given=given,
-        offsets=offsets,
-        ends=ends,
-        labels=labels,
-        times=NO_TIMES if path is None or path.ts is None else np.ascontiguousarray(path.ts, np.int64),
+        has_paths=answers.path is not None,
+        paths=paths,
     )
+
+
+def _path_columns(paths: Paths) -> PathColumns:
+    return PathColumns(
+        given=np.ascontiguousarray(paths.given, np.bool_),
+        offsets=np.ascontiguousarray(paths.offsets, np.int64),
+        ends=_columns(paths.src.rows, (paths.src, paths.trg)),
+        labels=_columns(paths.label.rows, (paths.label,)),
+        times=NO_TIMES if paths.ts is None else np.ascontiguousarray(paths.ts, np.int64),
+    )
+
+
+def _most_path_bytes(paths: PathColumns) -> Array:
+    """An upper bound, for each path, of the bytes of its edges."""
+    edges = _most_bytes(paths.ends) + _most_bytes(paths.labels) + MOST_DIGITS + 1
+    until = np.concatenate([[0], np.cumsum(edges)])
+    most: Array = until[paths.offsets[1:]] - until[paths.offsets[:-1]]
+    return most
 
 
 def json_text(column: ValueColumn) -> Text:
     """The values as spans that the writing kernel knows: names, or JSON text."""
+    if isinstance(column.values, Paths):
+        return path_text(column.values)
     if isinstance(column.values, Text):
         return column.values
     if column.type in (ValueType.INT, ValueType.TIME):
@@ -80,6 +100,22 @@ def json_text(column: ValueColumn) -> Text:
             shown = pc.replace_substring(shown, "inf", "1e999")
     text = arrow_text(shown.cast(pa.large_string()))
     return text._replace(kind=np.full(text.rows, VERBATIM, np.int8))
+
+
+def path_text(paths: Paths) -> Text:
+    """Each path as JSON text, null for none."""
+    columns = _path_columns(paths)
+    most = _most_path_bytes(columns) + NULL.size
+    out = np.empty(max(OUTPUT_BYTES, int(most.max(initial=0))), np.uint8)
+    end = np.zeros(most.size, np.int64)
+    row = 0
+    while row < most.size:
+        at = int(end[row - 1]) if row else 0
+        row = write_paths(columns, most, row, out, at, end)
+        if row < most.size:
+            out = np.concatenate([out, np.empty_like(out)])
+    start = np.concatenate([np.zeros(1, np.int64), end])[: most.size]
+    return Text(frozen(out), start, end, np.full(most.size, VERBATIM, np.int8))
 
 
 def _most_bytes(names: Columns) -> Array:
@@ -104,6 +140,9 @@ def _columns(rows: int, texts: tuple[Text, ...]) -> Columns:
 @cache
 def _no_columns(count: int) -> Columns:
     return _columns(0, (empty_text(),) * count)
+
+
+NO_PATHS = PathColumns(np.zeros(0, np.bool_), np.zeros(1, np.int64), _no_columns(2), _no_columns(1), NO_TIMES)
 
 
 @lru_cache(1024)

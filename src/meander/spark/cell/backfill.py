@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from meander.dataflow.answers import NO_EXPIRY, Answers, take_answers
+from meander.dataflow.answers import NO_EXPIRY, Answers, Paths, take_answers
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY, Edges
 from meander.dataflow.proofs.texts import with_start
@@ -87,7 +87,10 @@ class LongestRecords:
 
     def add(self, answers: Answers) -> None:
         columns: list[list[Any]] = [text.values() for text in answers.vertices]
-        columns += [list_values(column) for column in answers.properties]
+        # Paths prove an answer, and do not tell it from another.
+        columns += [
+            list_values(column) for column in answers.properties if not isinstance(column.values, Paths)
+        ]
         keys = zip(*columns, strict=True) if columns else [()] * answers.rows
         chunk = len(self._chunks)
         self._chunks.append(answers)
