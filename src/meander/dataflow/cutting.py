@@ -1,7 +1,8 @@
 """Cutting a batch into parts, so that the output of a part fits the processor's caches.
 
 A part ends between two instants, so it is a batch like any other. Its size adapts to the output of the operators.
-With paths, a part also ends before each deletion that may retract a path, and after an instant that is already open.
+With paths, a part also ends before each deletion that may retract a path, and after an instant that is already open;
+a row of a table deletes the one that it replaces.
 """
 
 from __future__ import annotations
@@ -48,11 +49,15 @@ class CutState(Fields):
 class Cutter:
     limits = CutLimits()
 
-    def __init__(self, store: Store, *, paths: bool, retracts_paths: bool) -> None:
+    def __init__(
+        self, store: Store, *, paths: bool, retracts_paths: bool, tables: frozenset[str] = frozenset()
+    ) -> None:
+        """`tables` are the streams that are tables."""
         self.state = CutState(store, "cut")
         self.state.rows = self.limits.first
         self.paths = paths
         self.retracts_paths = retracts_paths
+        self.tables = tables
 
     def cut(self, edges: Mapping[str, Edges], reached: int, upto: int | None) -> Iterator[Part]:
         """The parts of a batch that follows time `reached`; none if `upto` is None."""
@@ -100,7 +105,8 @@ class Cutter:
         """The instants of deletions, if a deletion may retract the path of a record."""
         if not self.retracts_paths:
             return NO_TIMES
-        return np.unique(np.concatenate([NO_TIMES, *(rows.ts[rows.op < 0] for rows in edges.values())]))
+        times = [rows.ts if stream in self.tables else rows.ts[rows.op < 0] for stream, rows in edges.items()]
+        return np.unique(np.concatenate([NO_TIMES, *times]))
 
     def adapt(self, rows_in: int, rows_out: int) -> None:
         """Choose the size of the next parts by the output of one."""

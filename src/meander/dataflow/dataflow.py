@@ -113,7 +113,9 @@ class Dataflow:
         clock = self._store("clock")
         self.clock = Clock(clock, "clock")
         retracts_paths = any(result.retracts_paths for result in self.results)
-        self.cutter = Cutter(clock, paths=self.proves, retracts_paths=retracts_paths)
+        scans = [node for node in plan.operators if isinstance(node, ScanOp)]
+        tables = frozenset(node.stream for node in scans if node.table)
+        self.cutter = Cutter(clock, paths=self.proves, retracts_paths=retracts_paths, tables=tables)
         self.reclaimer = VertexReclaimer(clock, self.vertices, self.graph, self.operators, self.results)
         for name in ("rows_in", "rows_out"):
             clock.array(name, len(plan.operators), np.int64)
