@@ -1,7 +1,8 @@
 """Cutting a batch into parts, so that the output of a part fits the processor's caches.
 
 A part ends between two instants, so it is a batch like any other. Its size adapts to the output of the operators.
-With paths, a part also ends before each deletion that may retract a path, and after an instant that is already open.
+With paths, a part also ends before each deletion that may retract a path, and after an instant that is already open;
+a row of a table deletes the one that it replaces.
 """
 
 from __future__ import annotations
