@@ -744,9 +744,8 @@ def with_paths(rules: list[Rule]) -> tuple[Rule, ...]:
         found = {atom.name for atom in rule.body if atom.name}
         for atom in rule.body:
             if is_head(atom) and isinstance(atom.expr, Step):
-                read = [
-                    (name, var) for name, var in (*atom.paths, *atom.values) if name in known[atom.expr.label]
-                ]
+                of_head = known.get(atom.expr.label, ())
+                read = [(name, var) for name, var in (*atom.paths, *atom.values) if name in of_head]
                 found |= {var.name for _, var in read if isinstance(var, Var)}
         return found
 
@@ -761,7 +760,7 @@ def with_paths(rules: list[Rule]) -> tuple[Rule, ...]:
         body = []
         for atom in rule.body:
             if is_head(atom) and isinstance(atom.expr, Step):
-                of_head = known[atom.expr.label]
+                of_head = known.get(atom.expr.label, set())
                 read = [(name, var) for name, var in atom.values if name in of_head and isinstance(var, Var)]
                 values = tuple(value for value in atom.values if value[0] not in of_head)
                 atom = replace(atom, values=values, paths=(*atom.paths, *read))
