@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from meander.dataflow.edges import as_text
 from meander.dataflow.tabular import edges_of
 from meander.physical.stages import Delivery
-from meander.spark.cell.exchange import Sender, owners
+from meander.spark.cell.exchange import Sender
+from meander.spark.cell.routing import owners
 from meander.spark.edge_codec import decode_edges
 from meander.spark.messages import CHUNK_ROWS, Kind
 

@@ -1,10 +1,9 @@
-"""How work and data are divided among cells, and what cells send each other.
+"""What cells send each other: the edges that cells of a stage read, as routed, and how far the sender is.
 
-A cell owns the vertices whose hash is its number. The cell that puts edges in order sends them on, and a cell that
-derives tuples for a later stage sends these: broadcast, or to the owners of an end. Vertices travel by name, since
-each cell numbers them for itself, and in the order of time. A chunk that all cells of a stage read is encoded once.
-The sender's frontier goes to every cell, so that each has at least one row in every batch; a cell advances to the
-least frontier that it receives.
+The cell that puts edges in order sends them on, and a cell that derives tuples for a later stage sends these.
+Vertices travel by name, since each cell numbers them for itself, and in the order of time. Edges that several cells
+of a stage read are encoded once. The sender's frontier goes to every cell, so that each has at least one row in every
+batch; a cell advances to the least frontier that it receives.
 
 A row for a later stage than the next passes through the cells between, which forward it unopened.
 """
@@ -12,19 +11,13 @@ A row for a later stage than the next passes through the cells between, which fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
-
-from meander.algebra.nodes import Side
-from meander.dataflow.answers import Answers, take_answers
-from meander.dataflow.edges import Array, Edges, Text, by_time, concat_edges, match_labels, nameless
+from meander.dataflow.answers import Answers
+from meander.dataflow.edges import Edges, by_time, concat_edges, nameless
 from meander.dataflow.value_names import value_array
-from meander.kernels.interning import hash_names
-from meander.kernels.spans import wrapping
 from meander.physical.stages import Delivery
-from meander.physical.streams import SIDES, StreamRef
+from meander.spark.cell.routing import end_hashes, route
 from meander.spark.edge_codec import decode_edges, encode_edges
 from meander.spark.messages import (
     CHUNK_ROWS,
@@ -34,46 +27,6 @@ from meander.spark.messages import (
     StageMessage,
     least_frontier,
 )
-
-MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Hash partitioning
-
-
-def owners(text: Text, cells: int) -> Array:
-    """For each name the number of the cell that owns its vertex."""
-    hashes = np.empty(text.rows, np.uint64)
-    with wrapping():
-        hash_names(*text, hashes)
-    # The tables of a cell are indexed by the hash as it is: mixed once more, or a cell would fill few of its slots.
-    numbers: Array = (hashes * MIX >> np.uint64(32)) % np.uint64(cells)
-    return numbers
-
-
-def own_answers(answers: Answers, cell: int, cells: int) -> Answers:
-    """The answers that a cell owns by their first vertex; the first cell owns an answer without vertices."""
-    if not answers.vertices:
-        return take_answers(answers, np.full(answers.rows, cell == 0))
-    return take_answers(answers, owners(answers.vertices[0], cells) == cell)
-
-
-def partition_streams(
-    edges: Mapping[str, Edges], sources: Sequence[StreamRef], cell: int, cells: int
-) -> dict[str, Edges]:
-    """The edges of the streams that a plan reads, by their keys; each is a stream of `edges` or a cell's share."""
-    shares = {}
-    for source in sources:
-        whole = edges.get(source.name)
-        if whole is not None:
-            shares[source.key] = (
-                whole
-                if source.side is None
-                else whole.take(owners(getattr(whole, source.side), cells) == cell)
-            )
-    return shares
-
 
 # ---------------------------------------------------------------------------------------------------------
 # Sending
@@ -95,11 +48,6 @@ def derived_edges(parts: Sequence[Answers]) -> Edges:
             for part in parts
         ]
     )
-
-
-def is_by_side(side: Side, delivery: Delivery) -> bool:
-    """Whether tuples go to the owners of their ends on this side."""
-    return side in delivery.sides
 
 
 class Sender:
@@ -125,47 +73,19 @@ class Sender:
                 ]
                 if not wanted or not edges.rows:
                     continue
-                for targets, part in self._divide(edges, wanted):
-                    for start in range(0, part.rows, CHUNK_ROWS):
-                        data = encode_edges(part.take(slice(start, start + CHUNK_ROWS)), lines=False)
-                        for target in targets:
+                routed = route(edges, end_hashes(edges), wanted, len(self.cells))
+                self.counts["sent"] += routed.read
+                for part in routed.parts:
+                    self.counts["sent_to_all"] += part.count if len(part.cells) == len(self.cells) else 0
+                    self.counts["sent_rows"] += part.count * len(part.cells)
+                    chosen = edges.take(part.rows)
+                    for start in range(0, part.count, CHUNK_ROWS):
+                        data = encode_edges(chosen.take(slice(start, start + CHUNK_ROWS)), lines=False)
+                        for target in part.cells:
                             yield StageMessage(
                                 self.cells[target], stage, Kind.EDGES, stream, self.position, data
                             )
                         self.position += 1
-
-    def _divide(self, edges: Edges, wanted: Sequence[Delivery]) -> Iterator[tuple[Sequence[int], Edges]]:
-        """The parts of a stream's edges, each with the numbers of the cells that read it."""
-        cells = len(self.cells)
-        of_all = [delivery for delivery in wanted if delivery.label is None]
-        wanted = [delivery for delivery in wanted if delivery.label is not None]
-        label = match_labels(edges.label, [str(delivery.label).encode() for delivery in wanted])
-
-        def having(is_so: Callable[[Delivery], bool]) -> Array:
-            # The last flag is that of labels that nothing names, whose number is -1.
-            flags = np.array([*map(is_so, wanted), False]) | any(map(is_so, of_all))
-            mask: Array = flags[label]
-            return mask
-
-        broadcast = having(lambda delivery: delivery.broadcast)
-        if broadcast.any():
-            count = int(broadcast.sum())
-            self.counts["sent_to_all"] += count
-            self.counts["sent_rows"] += count * cells
-            yield range(cells), edges if count == edges.rows else edges.take(broadcast)
-        targets = {}
-        for side in SIDES:
-            by_side = having(partial(is_by_side, side)) & ~broadcast
-            if by_side.any():
-                targets[side] = np.where(by_side, owners(getattr(edges, side), cells), cells)
-        for cell in range(cells):
-            mask = np.zeros(edges.rows, np.bool_)
-            for numbers in targets.values():
-                mask |= numbers == cell
-            if mask.any():
-                self.counts["sent_rows"] += int(mask.sum())
-                yield (cell,), edges.take(mask)
-        self.counts["sent"] += edges.rows if of_all else int((label >= 0).sum())
 
 
 # ---------------------------------------------------------------------------------------------------------

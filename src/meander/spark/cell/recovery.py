@@ -26,9 +26,9 @@ from meander.errors import StateError
 from meander.physical.plan import Result
 from meander.physical.stages import stream_operators
 from meander.spark.cell.backfill import replay
-from meander.spark.cell.exchange import partition_streams
 from meander.spark.cell.job import Job
 from meander.spark.cell.manifest import CellManifest
+from meander.spark.cell.routing import partition_streams
 from meander.spark.cell.store import CellStore, damaged_state, read_snapshot, unpack_arrays
 from meander.spark.checkpoint.notes import read_note, write_note
 from meander.spark.edge_codec import decode_edges

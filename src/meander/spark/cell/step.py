@@ -22,7 +22,7 @@ from meander.dataflow.answers import Answers
 from meander.dataflow.edges import Edges, concat_edges
 from meander.errors import MemoryBudgetError, StateError
 from meander.spark.cell.compaction import drop_replaced, sum_up
-from meander.spark.cell.exchange import Sender, derived_edges, own_answers
+from meander.spark.cell.exchange import Sender, derived_edges
 from meander.spark.cell.ingest import Released, order_input, receive_from_upstream
 from meander.spark.cell.job import FOREVER, Job
 from meander.spark.cell.manifest import MOST_ROWS, WHOLE, CellManifest, InputBlock
@@ -34,6 +34,7 @@ from meander.spark.cell.recovery import (
     rebuild,
     withdraw_arrays,
 )
+from meander.spark.cell.routing import own_answers
 from meander.spark.cell.store import CellStore, pack_arrays, write_snapshot
 from meander.spark.edge_codec import decode_edges, encode_edges
 from meander.spark.messages import (
