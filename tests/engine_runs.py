@@ -14,9 +14,10 @@ from meander.dataflow.edges import INFINITY, Edges
 from meander.dataflow.ingest import Ingest
 from meander.dataflow.layout import stream_layouts
 from meander.dataflow.tabular import from_tuples
-from meander.engine import compile_query, open_dataflow, physical_plan, query_plans
+from meander.engine import compile_query, open_dataflow, passes_demand, physical_plan, query_plans
 from meander.options import RunOptions
 from meander.physical.plan import PhysicalPlan, QueryPlan
+from meander.physical.stages import with_demand
 from meander.physical.streams import StreamSchema
 
 Step = tuple[str, Edges | None]
@@ -26,7 +27,8 @@ Records = list[dict[str, Any]]
 def plan_query(text: str, *, name: str = "", **options: Any) -> list[QueryPlan]:
     """The logical plans to run for a query, with the proofs of its answers."""
     chosen = RunOptions(paths=True, **options)
-    return query_plans(compile_query(text, chosen, name=name), chosen)
+    plans = query_plans(compile_query(text, chosen, name=name), chosen)
+    return list(map(with_demand, plans)) if passes_demand(chosen) else plans
 
 
 def planned(text: str, **options: Any) -> PhysicalPlan:

@@ -41,7 +41,7 @@ def test_queries_of_one_run_share_operators() -> None:
     assert len(plan.operators) == len(physical_plan([first]).operators)
 
 
-def test_demand_is_for_one_cell_and_for_operators_that_use_it() -> None:
+def test_demand_is_for_operators_that_use_it_in_any_number_of_cells() -> None:
     query = compile_query("STREAM s WINDOW 9\nAnswer(x, m) <- a(x, y), b+(x, z), c(z, m), d(y, z).")
 
     def has_demand(options: RunOptions) -> bool:
@@ -52,7 +52,8 @@ def test_demand_is_for_one_cell_and_for_operators_that_use_it() -> None:
     assert has_demand(RunOptions())
     assert not has_demand(RunOptions(demand=False))
     assert not has_demand(RunOptions(path_operator="s-path"))
-    assert not has_demand(RunOptions(cells=2))
+    assert has_demand(RunOptions(cells=2))
+    assert not has_demand(RunOptions(cells=2, demand=False))
 
 
 def test_a_dataflow_has_the_options_of_its_run() -> None:

@@ -10,7 +10,7 @@ On several cells `staged_plan` takes the place of `physical_plan`: stages with e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
@@ -24,9 +24,9 @@ from meander.errors import ArgumentError, QueryError
 from meander.options import DEFAULTS, RunOptions, check_proofs
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import PhysicalPlan, QueryPlan, build
-from meander.physical.stages import StagedPlan, build_stages
+from meander.physical.stages import StagedPlan, build_stages, with_demand
 from meander.physical.streams import PLAIN, ClassUse, LabelClass, StreamSchema
-from meander.rewrite import choose, enumerate_plans, pass_demand
+from meander.rewrite import choose, enumerate_plans
 from meander.syntax import parse
 from meander.syntax.printing import name_text
 from meander.syntax.query import RegularQuery, Stream, labels_of
@@ -162,20 +162,20 @@ def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[Qu
                 path_route=route,
             )
         )
-    # With proofs there is none: only a closure obeys it, and none but the last step of a query may be one.
-    if options.proofs:
-        return plans
-    # Every cell computes a share of a closure as a closure of its own: demand is for one cell.
-    if options.demand and options.cells == 1 and PATH_OPERATORS[options.path_operator].demand_aware:
-        return [_with_demand(plan) for plan in plans]
     return plans
+
+
+def passes_demand(options: RunOptions) -> bool:
+    """Whether closures get a demand. With proofs there is none: only the closure operator obeys it, and it may be no
+    step of a query but the last."""
+    return options.demand and not options.proofs and PATH_OPERATORS[options.path_operator].demand_aware
 
 
 def physical_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS) -> PhysicalPlan:
     """The operators that answer all queries in one cell; equal work of several queries is one operator."""
     plans = [plan for query in queries for plan in query_plans(query, options)]
     return build(
-        plans,
+        list(map(with_demand, plans)) if passes_demand(options) else plans,
         path_operator=options.path_operator,
         paths=options.paths,
         declared=declared_schemas(queries),
@@ -199,6 +199,7 @@ def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS
         options.cells,
         path_operator=options.path_operator,
         paths=options.paths,
+        demand=passes_demand(options),
         declared=declared_schemas(queries),
     )
 
@@ -281,13 +282,3 @@ def open_dataflow(
         folder=folder,
         threads=options.threads,
     )
-
-
-def _with_demand(plan: QueryPlan) -> QueryPlan:
-    """The plan with demand; its proofs get it too, so that they read the same operators as the plan."""
-    proofs = []
-    for path in plan.proofs:
-        passed = pass_demand(path)
-        assert isinstance(passed, Path)
-        proofs.append(passed)
-    return replace(plan, plan=pass_demand(plan.plan, keep_inputs=plan.has_routes), proofs=tuple(proofs))

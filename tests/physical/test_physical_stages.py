@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine_runs import plan_query
-from meander.physical.plan import PathOp, ReceiveOp
+from meander.physical.plan import PathOp, PatternOp, ReceiveOp, ScanOp
 from meander.physical.stages import StagedPlan, build_stages, stream_operators
 from meander.physical.streams import StreamRef
 
@@ -23,7 +23,8 @@ PAPER = {
 
 
 def stages_of(text: str, cells: int = 3, plan: int | None = None, **options: Any) -> StagedPlan:
-    return build_stages(plan_query(f"STREAM s WINDOW 24h\n{text}", name="q", plan=plan), cells, **options)
+    plans = plan_query(f"STREAM s WINDOW 24h\n{text}", name="q", plan=plan, demand=False)
+    return build_stages(plans, cells, **options)
 
 
 def sent(staged: StagedPlan) -> dict[tuple[int, str, str], str]:
@@ -93,12 +94,32 @@ def test_what_is_cheap_to_derive_is_derived_where_it_is_read() -> None:
     assert not any(isinstance(operator, ReceiveOp) for operator in staged.last.operators)
 
 
+@pytest.mark.parametrize("name", ["Q6", "Q7"])
+def test_the_demand_of_a_closure_is_computed_by_the_cell_that_has_its_roots(name: str) -> None:
+    staged = stages_of(PAPER[name], demand=True)
+    plan = staged.stages[1].plan
+    (closure,) = (node for node in plan.operators if isinstance(node, PathOp) and node.demand is not None)
+    assert closure.demand is not None
+    demand = plan.operators[closure.demand]
+    assert isinstance(demand, PatternOp)
+    scans = [node for number in demand.inputs if isinstance(node := plan.operators[number], ScanOp)]
+    assert [(scan.label, scan.source.side) for scan in scans] == [("b", "src"), ("c", None)]
+    assert staged.exchanges == stages_of(PAPER[name]).exchanges
+
+
+def test_vertices_of_the_empty_path_are_roots_of_one_operator() -> None:
+    """Nothing unites the pairs of a closure with the empty paths: there are as many pairs as answers."""
+    operators = stages_of(PAPER["Q1"]).last.operators
+    (path,) = (node for node in operators if isinstance(node, PathOp))
+    assert stages_of(PAPER["Q1"]).last.results[0].input == operators.index(path)
+
+
 def test_queries_share_what_is_derived_for_one_of_them() -> None:
     texts = {
         "edges": "STREAM s WINDOW 24h\nRL(x, y) <- a+(x, y), b(x, m), c(m, y).",
         "closure": f"STREAM s WINDOW 24h\n{PAPER['Q7']}",
     }
-    plans = [plan for name, text in texts.items() for plan in plan_query(text, name=name)]
+    plans = [plan for name, text in texts.items() for plan in plan_query(text, name=name, demand=False)]
     staged = build_stages(plans, 2)
     assert len(staged.stages) == 3
     assert sum(isinstance(op, PathOp) for stage in staged.stages for op in stage.plan.operators) == 2

@@ -54,6 +54,8 @@ QUERIES = {
     "join": "STREAM s WINDOW 30 SLIDE 3\nAnswer(x, z) <- a(x, y), b(y, z), a(x, z).",
     "derived": "STREAM s WINDOW 30 SLIDE 3\n"
     "D(x, z) <- a+(x, y), b(y, z), a(x, z).\nAnswer(x, y) <- D+(x, z) as P, b(y, z).",
+    "probed": "STREAM s WINDOW 30 SLIDE 3\n"
+    "RL(x, y) <- a+(x, y), b(x, m), a(m, y).\nAnswer(x, m) <- RL*(x, y), b(m, y).",
 }
 
 

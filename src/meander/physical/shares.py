@@ -5,8 +5,8 @@ So the answers of the cells are disjoint, and together they are all answers. A s
 
 - A share of a WSCAN by its source (target) reads the edges whose source (target) is owned (`WScan.side`).
 - A share of a PATH by its root: `e` is the union of `s/r` over the steps `s` that a path can begin with, and each
-  first step reads the share of its input. Later steps read all of it. If `e` accepts the empty word, the owned
-  vertices of all inputs are joined to themselves.
+  first step reads the share of its input. Later steps read all of it. If `e` accepts the empty word, it is `o/e`
+  instead, where `o` joins the owned vertices of all inputs to themselves.
 - A share of a PATTERN by a variable: the inputs that have it read their shares, the others everything.
 
 A derived input that a share needs in full, or by a position that it has no share by (a PATH by its target), is
@@ -26,7 +26,7 @@ from meander.algebra.printing import walk
 from meander.physical.streams import SIDES
 from meander.rewrite import trees
 from meander.rewrite.expressions import either, is_step, repeat, then, tidy
-from meander.syntax.query import Either, Inverse, Label, PathExpr, Repeat, Then
+from meander.syntax.query import Either, Inverse, Label, PathExpr, PathOrder, Repeat, Then
 
 
 class Shares:
@@ -104,9 +104,23 @@ class Shares:
         return replace(plan, inputs=tuple(inputs)) if partitioned else None
 
     def _path(self, plan: Path) -> Plan | None:
+        expr = tidy(plan.expr)
+        if nullable(expr) and plan.order is PathOrder.ANY:
+            owned = self._owned_vertices(plan)
+            if owned is None:
+                return None
+            words: PathExpr = then([Label(str(len(plan.inputs))), expr])
+            return trees.path([*map(self.full, plan.inputs), owned], words, plan.label)
+        rest = self._after_first_steps(plan, expr)
+        if rest is None or not nullable(expr):
+            return rest
+        owned = self._owned_vertices(plan)
+        return None if owned is None else Union((rest, owned), plan.label)
+
+    def _after_first_steps(self, plan: Path, expr: PathExpr) -> Path | None:
+        """The paths of at least one edge from owned roots."""
         shares: list[Plan] = []
         words: list[PathExpr] = []
-        expr = tidy(plan.expr)
         for step, rest in first_steps(expr):
             label = step.expr if isinstance(step, Inverse) else step
             assert isinstance(label, Label)
@@ -122,16 +136,18 @@ class Shares:
         inputs = [
             self.full(source) if str(number) in read else source for number, source in enumerate(plan.inputs)
         ]
-        parts: list[Plan] = [trees.path([*inputs, *shares], either(words), plan.label, plan.order)]
-        if nullable(expr):
-            for source in plan.inputs:
-                for side in range(2):
-                    share = self.by(source, side)
-                    if share is None:
-                        return None
-                    columns = tuple(range(share.width))
-                    parts.append(Pattern((share,), (columns,), (side, side), plan.label))
-        return parts[0] if len(parts) == 1 else Union(tuple(dict.fromkeys(parts)), plan.label)
+        return trees.path([*inputs, *shares], either(words), plan.label, plan.order)
+
+    def _owned_vertices(self, plan: Path) -> Plan | None:
+        """The owned end points of the inputs of a path, each joined to itself."""
+        loops: list[Plan] = []
+        for source in plan.inputs:
+            for side in range(2):
+                share = self.by(source, side)
+                if share is None:
+                    return None
+                loops.append(Pattern((share,), (tuple(range(share.width)),), (side, side), plan.label))
+        return Union(tuple(dict.fromkeys(loops)), plan.label)
 
 
 def _partitioned(scan: WScan | Receive, position: int) -> WScan | Receive:

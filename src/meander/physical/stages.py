@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from meander.algebra.nodes import Plan, Receive, Side
+from meander.algebra.nodes import Path, Plan, Receive, Side
 from meander.physical.plan import (
     Operator,
     PhysicalPlan,
@@ -24,6 +24,7 @@ from meander.physical.plan import (
 )
 from meander.physical.shares import Shares, nameless, scans
 from meander.physical.streams import SIDES, StreamSchema
+from meander.rewrite.demand import pass_demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,16 @@ def build_stages(
     *,
     path_operator: str = "auto",
     paths: bool = False,
+    demand: bool = False,
     declared: Mapping[str, StreamSchema] = {},
 ) -> StagedPlan:
-    """The plan of all results for a number of cells; with `paths`, also the plans that prove the answers."""
+    """The plan of all results for a number of cells; with `paths`, also the plans that prove the answers.
+
+    With `demand` it is passed into the closures of each cell: a pattern and a closure that have been partitioned by
+    the same vertices need no other cell for it, and what cells exchange is the same as without.
+    """
     if cells == 1:
+        plans = list(map(with_demand, plans)) if demand else plans
         only = build(list(plans), path_operator=path_operator, paths=paths, declared=declared)
         return StagedPlan((Stage(only),), declared=declared)
     cutter = _Cutter()
@@ -113,12 +120,22 @@ def build_stages(
     in_full = frozenset((plan.query, plan.head) for plan in plans if cutter.position_of(plan.plan) is None)
     stages = [Stage(NOTHING)]
     for level in range(1, 1 + max(level for level, _ in parts)):
-        of_level = [plan for number, plan in parts if number == level]
+        of_level = [with_demand(plan) if demand else plan for number, plan in parts if number == level]
         stages.append(Stage(build(of_level, path_operator=path_operator, paths=paths), in_full))
     deliveries = _deliveries(stages)
     derived = [(plan.head, nameless(plan.plan)) for _, plan in parts if plan.raw]
     digest = hashlib.sha256(repr((deliveries, derived)).encode()).hexdigest()
     return StagedPlan(tuple(stages), deliveries, digest[:16], declared)
+
+
+def with_demand(plan: QueryPlan) -> QueryPlan:
+    """The plan with demand; its proofs get it too, so that they read the same operators as the plan."""
+    proofs = []
+    for path in plan.proofs:
+        passed = pass_demand(path)
+        assert isinstance(passed, Path)
+        proofs.append(passed)
+    return replace(plan, plan=pass_demand(plan.plan, keep_inputs=plan.has_routes), proofs=tuple(proofs))
 
 
 class _Cutter:
@@ -207,7 +224,8 @@ def _deliveries(stages: Sequence[Stage]) -> tuple[Delivery, ...]:
         for operator in stream_operators(stage.plan.operators):
             label = operator.label if isinstance(operator, ScanOp) else None
             sides.setdefault((operator.source.name, label), set()).add(operator.source.side)
-        for (stream, label), read in sides.items():
+        # In an order that does not depend on that of the operators, which demand may change.
+        for (stream, label), read in sorted(sides.items(), key=lambda item: (item[0][0], item[0][1] or "")):
             broadcast = None in read
             partitioned = () if broadcast else tuple(side for side in SIDES if side in read)
             deliveries.append(Delivery(number, stream, label, broadcast, partitioned))

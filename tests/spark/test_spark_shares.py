@@ -1,0 +1,111 @@
+"""The law for cells, over queries and streams in which cells share work in every way that there is."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+from cells_in_process import Cells, forget
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from judge import judge
+from meander.dataflow.tabular import edges_of
+from meander.engine import compile_query
+from meander.spark.edge_codec import edges_chunk
+from meander.spark.messages import closed
+from oracle import expect
+from querytext import read_query
+
+EXAMPLES = int(os.environ.get("MEANDER_SHARES_EXAMPLES", "15"))
+MANY_EXAMPLES = int(os.environ.get("MEANDER_MANY_SHARES_EXAMPLES", "3000"))
+
+PROBED = (
+    "Answer(x, y) <- a+(x, y), b(x, m), c(m, y).",
+    "Answer(x, y) <- a*(x, y), b(x, y).",
+    "Answer(y, x) <- (a|^b)+(x, y), c(y, x).",
+    "Answer(x, m) <- (a/b?)+(x, y), b(x, m), c(m, y).",
+    "Answer(x, y) <- a+(x, y), a(x, m), a(m, y).",
+    "Answer(x, y, z) <- a+(x, y), b+(y, z), c(x, y), c(y, z).",
+    "Answer(x, x) <- a+(x, x), b(x, x).",
+    'Answer(x, y) <- a+("1", y), b("1", y), c(x, y).',
+    "RL(x, y) <- a+(x, y), b(x, m), c(m, y).\nAnswer(x, m) <- RL+(x, y), c(m, y).",
+    "RL(x, y) <- (a?)+(x, y), b(x, m), c(m, y).\nAnswer(x, y) <- (d/RL+/d)(x, y).",
+)
+EMPTY_PATHS = (
+    "Answer(x, y) <- a*(x, y) as P.",
+    "Answer(x, y) <- (a|^b)*(x, y) as P.",
+    "Answer(x, y) <- (a?/b?)(x, y) as P.",
+    "D(x, y) <- a(x, m), b(m, y).\nAnswer(x, y) <- (D|c)*(x, y) as P.",
+)
+
+vertices = st.sampled_from("1234")
+steps = st.tuples(
+    vertices, st.sampled_from("aaabbccd"), vertices, st.sampled_from((0, 0, 1, 1, 2, 6)), st.integers(0, 9)
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    """Edges in order of time; one in ten is a deletion."""
+    edges: list[tuple[Any, ...]] = []
+    time = 0
+    for src, label, trg, pause, chance in draw(st.lists(steps, max_size=60)):
+        time += pause
+        edges.append((src, label, trg, time, "-" if chance == 9 else "+"))
+    return edges
+
+
+RUNS: dict[str, Any] = {
+    "window": st.sampled_from([(4, 1), (8, 3), (12, 12)]),
+    "edges": streams(),
+    "size": st.sampled_from([1, 3, 1000]),
+    "cells": st.sampled_from([2, 3, 8, 27]),
+    "mode": st.sampled_from(["intervals", "changes"]),
+    "paths": st.booleans(),
+    "path_operator": st.sampled_from(["closure", "auto", "s-path"]),
+    "forgetful": st.booleans(),
+}
+
+
+def hold_law(
+    body: str,
+    window: tuple[int, int],
+    edges: list[tuple[Any, ...]],
+    size: int,
+    cells: int,
+    mode: str,
+    paths: bool,
+    path_operator: str,
+    forgetful: bool,
+) -> Cells:
+    text = f"STREAM s WINDOW {window[0]} SLIDE {window[1]}\n{body}"
+    run = Cells([compile_query(text, name="q")], cells, mode=mode, paths=paths, path_operator=path_operator)
+    for start in range(0, len(edges), size):
+        run.step([edges_chunk("s", edges_of(edges[start : start + size]))], forget if forgetful else None)
+    run.step([closed("s")])
+    owners = Counter(key for mine in run.answers for key in {key_of(record) for record in mine})
+    assert max(owners.values(), default=1) == 1
+    judge(run.records, expect(read_query(text), {"s": edges}, 0), mode=mode, paths=paths)
+    return run
+
+
+def key_of(record: dict[str, Any]) -> str:
+    return str(record.get("answer", (record.get("src"), record.get("trg"))))
+
+
+@given(body=st.sampled_from((*PROBED, *EMPTY_PATHS)), **RUNS)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_law_holds_for_shares(body: str, **run: Any) -> None:
+    hold_law(body, **run)
+
+
+@pytest.mark.slow
+@given(body=st.sampled_from((*PROBED, *EMPTY_PATHS)), **RUNS)
+@settings(
+    max_examples=MANY_EXAMPLES, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck)
+)
+def test_the_law_holds_for_shares_in_many_more_cases(body: str, **run: Any) -> None:
+    hold_law(body, **run)
