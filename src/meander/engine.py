@@ -229,7 +229,7 @@ def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema
 def _property_uses(query: CompiledQuery, stream: Stream) -> Iterator[ClassUse]:
     """What a query reads of each class of rows that it mentions; nothing where it reads no property of the stream."""
     named = tuple(value.name for value in stream.properties)
-    if not named or stream.name not in query.streams_read:
+    if not named or stream.input not in query.streams_read:
         return
     read: dict[LabelClass, set[str]] = {}
     for rule in query.regular.rules:
