@@ -16,11 +16,12 @@ from incidents import held_with_values, replaced_rows
 import meander
 from meander.dataflow.edges import INFINITY, Edges, as_text, concat_edges, nameless
 from meander.dataflow.layout import StreamLayout
+from meander.dataflow.records import expiries as record_ends
 from meander.dataflow.sources.objects import source_of
 from meander.dataflow.sources.source import ReadOptions
 from meander.engine import compile_query
 from meander.physical.streams import StreamSchema
-from meander.spark.cell.compaction import drop_replaced, sum_up, value_codes
+from meander.spark.cell.compaction import drop_ended, drop_replaced, sum_up, value_codes
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import closed
 from meander.syntax.values import Property, ValueType
@@ -182,6 +183,89 @@ def test_derived_tuples_hold_as_long_as_they_did(
         for instant in range(max(0, reached - 1), time + 4):
             whole = expiries(concat_edges([first, edges]), instant)
             assert expiries(concat_edges([first, compacted]), instant) == whole
+
+
+TUPLES = StreamLayout(
+    "s",
+    schema=StreamSchema(
+        (Property("w", ValueType.FLOAT), Property("z", ValueType.STRING)), vertices=True, tuples=True
+    ),
+)
+
+tuple_rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "src": st.sampled_from(("u", 1)),
+            "label": st.just("a"),
+            "trg": st.sampled_from(("u", None)),
+            "ts": st.integers(0, 1),
+            "op": st.sampled_from("++-"),
+            "w": st.sampled_from((0.0, -0.0, 1.5, None)),
+            "z": st.sampled_from(("", "é", None)),
+            "exp": st.sampled_from((1, 3, 9, 16, None)),
+        }
+    ),
+    max_size=24,
+)
+
+
+def edges_of_tuples(rows: Sequence[Row]) -> Edges:
+    """The records in order of time; `exp` is a length that is not null, and then a time."""
+    records = [
+        row | {"exp": None if row["exp"] is None else row["ts"] + row["exp"]} for row in in_order(list(rows))
+    ]
+    return concat_edges([edges for edges, _ in source_of(records, "s").chunks(ReadOptions(TUPLES))])
+
+
+def tuples_held(edges: Edges, named: Sequence[str], reached: int) -> dict[Key, float]:
+    """When each tuple of a query that names some properties ends, of those that hold at the time reached or later:
+    the definition."""
+    rows: list[tuple[Key, Row, float]] = []
+    for row in rows_of(edges):
+        key = (row["src"], row["label"], row["trg"], row["vertex"])
+        if row["op"] > 0:
+            rows.append((key, row, INFINITY if row["exp"] is None else row["exp"]))
+        else:
+            said = [name for name in named if row[name] is not None]
+            rows = [
+                (of, before, min(end, row["ts"]))
+                if of == key and all(before[name] == row[name] for name in said)
+                else (of, before, end)
+                for of, before, end in rows
+            ]
+    ends: dict[Key, float] = {}
+    for key, row, end in rows:
+        if end >= reached:
+            of = (*key, *(row[name] for name in named))
+            ends[of] = max(end, ends.get(of, 0))
+    return {key: end for key, end in ends.items() if end > reached}
+
+
+@given(earlier=tuple_rows, rows=tuple_rows, reached=st.integers(0, 16))
+@settings(deadline=None)
+def test_records_of_answers_hold_as_long_as_they_did_for_every_query(
+    earlier: list[Row], rows: list[Row], reached: int
+) -> None:
+    everything = edges_of_tuples([*earlier, *rows])
+    before, edges = everything.take(slice(len(earlier))), everything.take(slice(len(earlier), None))
+    settled = int((edges.ts < reached).sum())
+    for first in (everything.take(slice(0)), before):
+        compacted = drop_ended(edges, record_ends(edges), settled, reached, from_start=not first.rows)
+        later = edges.rows - settled
+        assert rows_of(compacted)[compacted.rows - later :] == rows_of(edges)[settled:]
+        for rest in range(later + 1):
+            whole = concat_edges([first, edges.take(slice(settled + rest))])
+            left = concat_edges([first, compacted.take(slice(compacted.rows - later + rest))])
+            for named in NAMED:
+                assert tuples_held(left, named, reached) == tuples_held(whole, named, reached)
+
+
+@given(rows=tuple_rows)
+@settings(deadline=None)
+def test_of_records_that_their_own_retractions_end_nothing_stays(rows: list[Row]) -> None:
+    starts = [row | {"op": "+"} for row in rows]
+    edges = edges_of_tuples([*starts, *(row | {"op": "-", "exp": None} for row in starts)])
+    assert not drop_ended(edges, record_ends(edges), edges.rows, 100, from_start=True).rows
 
 
 def test_the_values_of_a_column_are_numbered_whatever_its_type() -> None:

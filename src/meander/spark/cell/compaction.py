@@ -1,8 +1,9 @@
 """What compaction drops of input that never expires: memory follows what holds, not what once did.
 
 A rebuild answers for the time that the manifest has reached and for later. Of the rows before that instant only the
-outcome counts: of a table the last row for each source, label and target, and of a derived tuple its expiry. These
-rows are the first `settled` of the edges, which are in order of time.
+outcome counts: of a table the last row for each source, label and target, of a derived tuple its expiry, and of a
+stream of tuples the records that have neither expired nor been retracted. These rows are the first `settled` of the
+edges, which are in order of time.
 
 A row that removes others stays where these may have been stored before: in an earlier block, or in a snapshot. With
 `from_start` there is nothing before.
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from meander.dataflow.edges import Array, Edges, Text
 from meander.dataflow.encoding import writable
+from meander.dataflow.layout import EXPIRY
 from meander.kernels.expiries import bound_expiries
 from meander.spark.edge_codec import binary_column
 
@@ -62,6 +64,31 @@ def drop_replaced(edges: Edges, settled: int, *, from_start: bool) -> Edges:
             chosen &= known & ~gone[key[deletions]]
         kept[deletions[chosen]] = True
     return edges.take(np.concatenate([np.sort(order[kept]), np.arange(settled, edges.rows)]))
+
+
+def drop_ended(edges: Edges, ends: Array, settled: int, reached: int, *, from_start: bool) -> Edges:
+    """The records of a stream of tuples, which expire at `ends`, without those that have ended before the time reached.
+
+    A retraction that says the same as a record in all properties removes it whatever a query names. Any other stays
+    as long as a record that it may remove, and of equal ones the last.
+    """
+    past = edges.take(slice(settled))
+    vertex = np.zeros(settled, np.bool_) if past.vertex is None else past.vertex
+    key = number_rows([name_codes(past.src), name_codes(past.label), name_codes(past.trg), vertex], settled)
+    values = [
+        value_codes(column) for name, column in (past.properties or {}).items() if name != EXPIRY.name
+    ]
+    alike = number_rows([key, *values], settled)
+    row = np.arange(settled)
+    retracts = past.op < 0
+    last_retraction = np.full(settled, -1)
+    np.maximum.at(last_retraction, alike[retracts], row[retracts])
+    holds = ~retracts & (ends[:settled] >= reached) & (last_retraction[alike] < row)
+    first_held = np.full(settled, settled)
+    np.minimum.at(first_held, key[holds], row[holds])
+    may_remove = first_held[key] < row if from_start else np.ones(settled, np.bool_)
+    kept = holds | (retracts & (row == last_retraction[alike]) & may_remove)
+    return edges.take(np.concatenate([np.flatnonzero(kept), np.arange(settled, edges.rows)]))
 
 
 def sum_up(edges: Edges, settled: int, reached: int, *, from_start: bool) -> Edges:

@@ -98,9 +98,9 @@ class Job:
 
     def settled(self, stream: str, edges: Edges, reached: int) -> int:
         """How many of some edges in order of time are before the time reached, and in no window any more that reads
-        the stream beside tables."""
+        the stream beside tables; tuples are in none."""
         before = edges.ts < reached
-        windows = [scan for scan in self.scans(stream) if not scan.table]
+        windows = [scan for scan in self.scans(stream) if not scan.table and not scan.tuples]
         if windows and edges.exp is None:
             before &= latest_ends(windows, edges) < reached
         return int(before.sum())

@@ -21,7 +21,7 @@ import numpy as np
 from meander.dataflow.answers import Answers
 from meander.dataflow.edges import Edges, concat_edges
 from meander.errors import MemoryBudgetError, StateError
-from meander.spark.cell.compaction import drop_replaced, sum_up
+from meander.spark.cell.compaction import drop_ended, drop_replaced, sum_up
 from meander.spark.cell.exchange import Sender, derived_edges
 from meander.spark.cell.ingest import Released, order_input, receive_from_upstream
 from meander.spark.cell.job import FOREVER, Job
@@ -258,7 +258,7 @@ class CellStep:
     def _expiry(self, stream: str, edges: Edges, blocks: Iterable[InputBlock]) -> int:
         """When a block of edges that follows some blocks has expired."""
         expiry = int(self.job.expiries(stream, edges).max())
-        if edges.exp is not None and edges.op.min() < 0:
+        if self.job.brings_expiries(stream, edges) and edges.op.min() < 0:
             # A retraction stays as long as the earlier tuples that it shortens.
             expiry = max([expiry, *(block.expiry for block in blocks if block.stream == stream)])
         return expiry
@@ -268,12 +268,16 @@ class CellStep:
         manifest = self.manifest
         edges = concat_edges([decode_edges(self.store.read_block(block.number)) for block in blocks])
         if never_expire(blocks):
-            settled = self.job.settled(blocks[0].stream, edges, reached)
+            stream = blocks[0].stream
+            settled = self.job.settled(stream, edges, reached)
             from_start = manifest.is_first(blocks[0])
-            if edges.exp is None:
-                edges = drop_replaced(edges, settled, from_start=from_start)
-            else:
+            if edges.exp is not None:
                 edges = sum_up(edges, settled, reached, from_start=from_start)
+            elif self.job.brings_expiries(stream, edges):
+                ends = self.job.expiries(stream, edges)
+                edges = drop_ended(edges, ends, settled, reached, from_start=from_start)
+            else:
+                edges = drop_replaced(edges, settled, from_start=from_start)
         size = max(MOST_ROWS, -(-edges.rows // len(blocks)))
         parts = [edges.take(slice(start, start + size)) for start in range(0, edges.rows, size)]
         earlier = [block for block in manifest.blocks if block.number <= blocks[-1].number]
