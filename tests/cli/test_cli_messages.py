@@ -261,22 +261,21 @@ def test_another_version_of_spark_is_refused_with_the_one_that_is_supported(
 ) -> None:
     package = tmp_path / "other" / "pyspark"
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text('__version__ = "4.1.1"\n')
+    (package / "__init__.py").write_text('__version__ = "4.0.2"\n')
     path = f"{package.parent}{os.pathsep}{environment()['PYTHONPATH']}"
     assert run(tmp_path, "--stream", edges, "--out", "-", PYTHONPATH=path) == (
         1,
-        f"{STARTING}error: Spark 4.1.1 is not supported: Meander runs on Spark 4.3\n"
-        "hint: pip install 'pyspark>=4.3.0,<4.4'; --runner local and meander.run need no Spark\n",
+        f"{STARTING}error: Spark 4.0.2 is not supported: Meander runs on Spark 4.1, 4.2 and 4.3\n"
+        "hint: pip install 'pyspark>=4.1.0,<4.4'; --runner local and meander.run need no Spark\n",
     )
 
 
-def test_a_session_of_spark_connect_is_refused(tmp_path: Path, here: Here, edges: str) -> None:
-    here.monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
+def test_a_spark_connect_server_that_does_not_answer_is_named(here: Here, edges: str) -> None:
+    here.monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1/;user_id=ann")
     assert here.run("--stream", edges, "--out", "-") == (
-        2,
-        f"{STARTING}error: Meander does not run on Spark Connect yet: it needs a session of the process that "
-        "runs Spark's driver\nhint: start the session with .master(…) in place of .remote(…) and without "
-        "SPARK_REMOTE, or by spark-submit\n",
+        1,
+        f"{STARTING}error: no Spark Connect server answers at 127.0.0.1:1: Connection refused\n"
+        "hint: start one, or correct or unset SPARK_REMOTE\n",
     )
 
 

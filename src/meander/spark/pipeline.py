@@ -19,10 +19,10 @@ from meander.options import SPARK_BATCH_ROWS, RunOptions
 from meander.physical.stages import StagedPlan
 from meander.physical.streams import PLAIN
 from meander.spark.cell.job import Job, stage_jobs
+from meander.spark.compat import on_this_machine, parallel_tasks
 from meander.spark.input.files import Intake, edge_frame
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import CHUNK_TYPE, OUTPUT_TYPE, cell_keys
-from meander.spark.settings import PARTITIONS
 from meander.spark.workers.operator import CellOperator
 from meander.spark.workers.pool import Pool
 
@@ -42,14 +42,16 @@ class RunPlan:
     follow: bool
 
 
-def build_pipeline(spark: SparkSession, plan: RunPlan, formats: Mapping[str, str]) -> tuple[Job, DataFrame]:
+def build_pipeline(
+    spark: SparkSession, plan: RunPlan, formats: Mapping[str, str], *, prepare: bool = False
+) -> tuple[Job, DataFrame]:
     """The job of the cells that answers leave from, and the DataFrame of their output rows.
 
-    `formats` is by query how its answers are encoded.
+    `formats` is by query how its answers are encoded. Nothing is started but what writes static DataFrames to the
+    folder, and, to `prepare`, a worker of the cells.
     """
     options, streams = plan.options, plan.staged.streams
     cells = cell_keys(options.cells, options.cells)
-    spark.conf.set(PARTITIONS, str(options.cells))
     schemas, unit = plan.staged.schemas, options.time_unit
 
     def layout(name: str, source: StreamSource) -> StreamLayout:
@@ -77,10 +79,9 @@ def build_pipeline(spark: SparkSession, plan: RunPlan, formats: Mapping[str, str
         batch_rows=options.batch_rows or SPARK_BATCH_ROWS,
         layouts={name: layouts[name].to_json() for name in files},
         tick=options.idle if plan.follow and len(streams) > 1 else None,
-        tasks=spark.sparkContext.defaultParallelism,
+        tasks=parallel_tasks(spark),
         by_tasks=options.cells > 1,
     )
-    on_one_machine = (spark.sparkContext.master or "").startswith("local[")
     jobs = stage_jobs(
         plan.staged,
         cells,
@@ -91,10 +92,11 @@ def build_pipeline(spark: SparkSession, plan: RunPlan, formats: Mapping[str, str
         started=time.time(),
         unordered=frozenset(frames),
         snapshots=str(plan.folder / "snapshots"),
-        spool=str(plan.folder / "spool") if on_one_machine else "",
+        spool=str(plan.folder / "spool") if on_this_machine(spark) else "",
     )
     pool = Pool(spark, jobs)
-    pool.prepare()
+    if prepare:
+        pool.prepare()
     rows = edge_frame(spark, intake)
     for frame in frames.values():
         rows = rows.union(frame)

@@ -22,11 +22,14 @@ from meander.dataflow.ingest import Jump
 from meander.dataflow.tally import Tally, jump_message
 from meander.errors import InputError, MeanderError
 from meander.spark.cell.job import Job
+from meander.spark.checkpoint.locks import LOCK
 from meander.spark.checkpoint.notes import START_OVER, read_note, write_note
+from meander.spark.compat import is_connect
 from meander.spark.edge_codec import reject_reasons
 from meander.spark.input.ledger import END_SIGNAL, LOOK_AGAIN
 from meander.spark.messages import Kind, cell_failure, input_error
 from meander.spark.metrics import Metrics
+from meander.spark.output.handover import ClientSide, ServerSide
 from meander.spark.output.outputs import Outputs
 from meander.spark.output.spool import empty_spool
 from meander.spark.workers.failures import java_may_have_ended, translate_error
@@ -43,6 +46,7 @@ class Run:
     def __init__(
         self, spark: SparkSession, job: Job, checkpoint: Path, outputs: Outputs, metrics: str | None
     ) -> None:
+        self.spark = spark
         self.job = job
         self.checkpoint = checkpoint
         self.outputs = outputs
@@ -66,18 +70,36 @@ class Run:
         self._last_batch = -1  # the one that ended the run
         self._stopping = False
         self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
+        self._client: ClientSide | None = None
         empty_spool(job.spool)
 
     def begin(self, frame: DataFrame, trigger: str | None) -> None:
         """Start the Spark query that writes the outputs of the cells, `frame`."""
-        writer = frame.writeStream.foreachBatch(self._receive).option(
+        writer = frame.writeStream.foreachBatch(self._receiver()).option(
             "checkpointLocation", str(self.checkpoint / "spark")
         )
         if trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        self.query = writer.queryName(f"meander-{self.job.run[:8]}").start()
+        try:
+            self.query = writer.queryName(f"meander-{self.job.run[:8]}").start()
+        except BaseException:
+            self._close_client()
+            raise
         if self._metrics is not None:
             self._metrics.watch(str(self.query.id))
+
+    def _receiver(self) -> Callable[[DataFrame, int], None]:
+        """The function that Spark calls for each batch."""
+        if not is_connect(self.spark):
+            return self._receive
+        folder = self.checkpoint.resolve() / "meander"
+        self._client = ClientSide(self.spark, folder / "batches", self._receive)
+        self._client.check()
+        return ServerSide(str(folder / "batches"), str(folder / LOCK))
+
+    def _close_client(self) -> None:
+        if self._client is not None:
+            self._client.close()
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -171,6 +193,7 @@ class Run:
         self._stopping = True
         with java_may_have_ended():
             self.query.stop()
+        self._close_client()
         if self._metrics is not None:
             self._metrics.close()
 

@@ -32,12 +32,13 @@ from meander.options import RunOptions
 from meander.physical.stages import StagedPlan
 from meander.physical.streams import PLAIN
 from meander.spark.checkpoint.locks import lock_for_process
+from meander.spark.compat import this_python
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import Kind
 from meander.spark.output.dataframes import answer_frame, frame_encoding
 from meander.spark.pipeline import RunPlan, build_pipeline
 from meander.spark.run import Run
-from meander.spark.settings import local_spark, prepare_session, refuse_connect
+from meander.spark.settings import check_query_settings, check_session, local_spark
 from meander.spark.start import RunRequest, start_run, vertex_type
 from meander.spark.workers.failures import translated
 from meander.syntax.query import RegularQuery
@@ -78,6 +79,9 @@ class Query:
     def dataframe(self, *, result: str | None = None, folder: str | None = None, **options: Any) -> DataFrame:
         """The answers as a streaming DataFrame.
 
+        This starts nothing and changes no setting of the session, so that a function of a declarative pipeline can
+        return it. Only a stream that is a static DataFrame is written to the folder at once.
+
         Options are those of `Session.start` (`paths`, `mode`, `lateness`, `cells`, …). Of a query with several
         results, `result` chooses one. `folder` is for snapshots and the record of the files that have been read:
         give the same one, beside Spark's own checkpoint, to resume after a restart.
@@ -91,7 +95,7 @@ class Session:
     def __init__(self, spark: SparkSession | None = None, *, time_unit: str = "s") -> None:
         self._spark = spark
         if spark is not None:
-            prepare_session(spark)
+            check_session(spark)
         self.time_unit = time_unit
         self.sources: dict[str, StreamSource] = {}
         self.queries: dict[str, Query] = {}
@@ -108,7 +112,7 @@ class Session:
             for target in self._sinks:
                 settings |= sink_class(target).spark_settings(target)
             self._spark = local_spark(**settings)
-            prepare_session(self._spark)
+            check_session(self._spark)
         return self._spark
 
     @property
@@ -145,7 +149,6 @@ class Session:
                 local_path(location, "stream")
             self.sources[name] = StreamSource(location, columns=dict(columns or {}), label=label)
         else:
-            refuse_connect(source)
             if not isinstance(source, DataFrame):
                 raise ArgumentError(
                     f"the stream {name} is {source!r}",
@@ -301,10 +304,11 @@ class Session:
         if folder is not None:
             lock_for_process(own.resolve())
         plan = RunPlan(uuid.uuid4().hex, staged, options, self.sources, own, follow=True)
-        with translated(own):
+        with translated(own), this_python(self.spark):
+            check_query_settings(self.spark, options.cells)
             _, rows = build_pipeline(self.spark, plan, formats)
-        answers = rows.where((F.col("kind") == str(Kind.ANSWERS)) & (F.col("head") == wanted.head))
-        return answer_frame(answers, schema)
+            answers = rows.where((F.col("kind") == str(Kind.ANSWERS)) & (F.col("head") == wanted.head))
+            return answer_frame(answers, schema)
 
 
 def checkpoint_folder(path: str | None) -> Path:

@@ -1,20 +1,27 @@
 """The Spark session: a local one that Meander starts, or the user's, checked for the settings that Meander needs.
 
 A session that Meander starts is local, listens on loopback alone, has no web interface by default, and has settings
-that make a small micro-batch cheap. A user's session keeps its settings, gets those that Meander needs and the user
-has not chosen, and is refused if a choice is incompatible, with the name of the setting and the value that it needs.
+that make a small micro-batch cheap. A user's session keeps its settings: a run is started with those that it needs,
+and the session then has its own again. It is refused if a choice is incompatible, with the name of the setting and
+the value that it needs.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
+import warnings
+from typing import cast
 
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from meander.errors import ArgumentError
-from meander.spark import SUPPORTED, WITHOUT_SPARK, check_version
+from meander.dataflow.tally import counted
+from meander.errors import ArgumentError, SparkError
+from meander.spark import NEWEST, WITHOUT_SPARK, check_version
+from meander.spark.compat import is_session
 from meander.spark.workers.failures import translated
 from meander.spark.workers.java import start_context
 from meander.spark.workers.pool import DAEMON, MODULE
@@ -23,6 +30,10 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 PARTITIONS = "spark.sql.shuffle.partitions"
+DEFAULT_PARTITIONS = 200
+REMOTE_URL = re.compile(r"sc://(\[[^\]]+\]|[^:/;]+)(?::(\d+))?")
+CONNECT_PORT = 15002
+CONNECT_SECONDS = 10.0
 
 LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -51,12 +62,13 @@ LOCAL_SETTINGS = {
 
 
 def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str) -> SparkSession:
-    """A local Spark session, which tries a failed task again; under `spark-submit`, the session that it gives.
+    """A local Spark session, which tries a failed task again; under `spark-submit`, the session that it gives, and
+    with SPARK_REMOTE one of that Spark Connect server.
 
     `settings` are more of Spark's settings, with `__` for each dot of a name.
     """
     if "SPARK_REMOTE" in os.environ:
-        raise no_connect()
+        return connected_spark(os.environ["SPARK_REMOTE"])
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         # Java runs already, with the master and the settings of `spark-submit`.
         with translated():
@@ -71,48 +83,60 @@ def local_spark(master: str = "local[*,4]", memory: str = "2g", **settings: str)
         return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
-def prepare_session(spark: object) -> None:
-    """Prepare a session for stateful queries in Python, or refuse it and name the incompatible setting.
+def connected_spark(remote: str) -> SparkSession:
+    """A session of a Spark Connect server, which has to answer: its client would try for ten minutes."""
+    server = REMOTE_URL.match(remote)
+    if server is not None:
+        host, port = server.group(1).strip("[]"), int(server.group(2) or CONNECT_PORT)
+        try:
+            socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise SparkError(
+                f"no Spark Connect server answers at {host}:{port}: {getattr(error, 'strerror', None) or error}",
+                hint="start one, or correct or unset SPARK_REMOTE",
+            ) from None
+    with translated():
+        return SparkSession.builder.remote(remote).getOrCreate()
 
-    A setting that the user has not chosen, and that Spark lets change while it runs, is set here.
-    """
-    refuse_connect(spark)
-    if not isinstance(spark, SparkSession):
+
+def check_session(spark: object) -> None:
+    """Refuse what is no session, and one that Meander does not run on; nothing is changed."""
+    if not is_session(spark):
         raise ArgumentError(f"{spark!r} is not a SparkSession", hint="Session() starts a local Spark")
+    session = cast(SparkSession, spark)
     home = os.environ.get("SPARK_HOME")
     where = f"SPARK_HOME is {home}" if home else "the session was started elsewhere"
     with translated():
-        check_version(spark.version, hint=f"{where}: use a Spark {SUPPORTED}; {WITHOUT_SPARK}")
-        provider = spark.conf.get(PROVIDER, "") or ""
-        if not provider:
-            spark.conf.set(PROVIDER, ROCKSDB)
-        elif provider != ROCKSDB:
-            raise ArgumentError(
-                f"the Spark session keeps state with {provider.rsplit('.', 1)[-1]}, and Meander needs RocksDB",
-                hint=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+        check_version(session.version, hint=f"{where}: use a Spark {NEWEST}; {WITHOUT_SPARK}")
+        provider = session.conf.get(PROVIDER, "") or ROCKSDB
+    if provider != ROCKSDB:
+        raise ArgumentError(
+            f"the Spark session keeps state with {provider.rsplit('.', 1)[-1]}, and Meander needs RocksDB",
+            hint=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+        )
+
+
+def query_settings(cells: int) -> dict[str, str]:
+    """The settings that a query has to be started with: its state store, and a partition for each cell."""
+    return {PROVIDER: ROCKSDB, PARTITIONS: str(cells)}
+
+
+def check_query_settings(spark: SparkSession, cells: int) -> None:
+    """Refuse a session whose settings a query of answers cannot start with, and warn of slow ones."""
+    if spark.conf.get(PROVIDER, "") != ROCKSDB:
+        raise ArgumentError(
+            "the Spark session has no state store for the query of a DataFrame: Meander needs RocksDB",
+            hint=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}"), or in a pipeline the same in `configuration`',
+        )
+    partitions = int(spark.conf.get(PARTITIONS, None) or DEFAULT_PARTITIONS)
+    if partitions != cells:
+        warnings.warn(
+            f"a query of this DataFrame has {partitions} partitions for {counted(cells, 'cell')}: "
+            + (
+                "cells wait for each other"
+                if partitions < cells
+                else "those without a cell cost time in every batch"
             )
-        context = spark.sparkContext
-        if (context.master or "").startswith("local[") and not chosen_python(spark):
-            # By default Spark takes `python3` from PATH, which as a rule is not the one of this environment.
-            context.pythonExec = sys.executable
-
-
-def refuse_connect(given: object) -> None:
-    """Refuse a session or DataFrame of Spark Connect."""
-    if type(given).__module__.startswith("pyspark.sql.connect"):
-        raise no_connect()
-
-
-def no_connect() -> ArgumentError:
-    return ArgumentError(
-        "Meander does not run on Spark Connect yet: it needs a session of the process that runs Spark's driver",
-        hint="start the session with .master(…) in place of .remote(…) and without SPARK_REMOTE, or by spark-submit",
-    )
-
-
-def chosen_python(spark: SparkSession) -> bool:
-    """Whether the user has chosen the Python of the workers."""
-    conf = spark.sparkContext.getConf()
-    return any(name in os.environ for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")) or any(
-        conf.contains(name) for name in ("spark.pyspark.python", "spark.pyspark.driver.python")
-    )
+            + f'\nhint: spark.conf.set("{PARTITIONS}", "{cells}") before it is started',
+            stacklevel=5,
+        )

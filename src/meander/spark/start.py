@@ -28,11 +28,13 @@ from meander.spark.checkpoint.identity import (
 )
 from meander.spark.checkpoint.locks import CheckpointLock
 from meander.spark.checkpoint.notes import missing_part
+from meander.spark.compat import session_settings, use_this_python
 from meander.spark.input.ledger import Ledger
 from meander.spark.input.stream_source import StreamSource, is_written
 from meander.spark.output.outputs import SinkOpener, open_outputs
 from meander.spark.pipeline import RunPlan, build_pipeline
 from meander.spark.run import Run, check_damage
+from meander.spark.settings import query_settings
 
 KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run continues with that plan"
 
@@ -77,12 +79,14 @@ def start_run(
         schemas = {query.name: answer_schema(query, staged, request) for query in request.queries}
         outputs = open_outputs(opener, request.sinks, schemas, request.rejects)
         plan = RunPlan(run_id, staged, request.options, request.sources, folder, request.follow)
-        job, frame = build_pipeline(spark(), plan, outputs.encodings)
-        # Everything has been checked: only now an output is emptied that is to be replaced.
-        outputs.begin()
-        record_queries(folder, identity, run_id, opener.names)
-        run = Run(spark(), job, checkpoint, outputs, request.metrics)
-        run.begin(frame, request.trigger)
+        use_this_python(spark())
+        with session_settings(spark(), query_settings(request.options.cells)):
+            job, frame = build_pipeline(spark(), plan, outputs.encodings, prepare=True)
+            # Everything has been checked: only now an output is emptied that is to be replaced.
+            outputs.begin()
+            record_queries(folder, identity, run_id, opener.names)
+            run = Run(spark(), job, checkpoint, outputs, request.metrics)
+            run.begin(frame, request.trigger)
         run.held = held.pop_all()
     try:
         record_spark(folder)

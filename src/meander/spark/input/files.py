@@ -22,7 +22,6 @@ from pyspark.sql.datasource import (
     InputPartition,
     SimpleDataSourceStreamReader,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from meander.spark.garbage import settle_worker
@@ -138,11 +137,16 @@ class SegmentLister(SimpleDataSourceStreamReader):
 
 
 class EdgeReader(DataSourceStreamReader):
-    """An offset is the number of the last entry of the ledger that belongs to it."""
+    """An offset is the number of the last entry of the ledger that belongs to it.
+
+    Spark 4.1 asks for the latest offset without saying which it had before, so the reader remembers what Spark knows.
+    Newer versions accept a reader like this one too.
+    """
 
     def __init__(self, intake: Intake) -> None:
         self.intake = intake
         self._ledger: Ledger | None = None
+        self._known: int | None = None
 
     @property
     def ledger(self) -> Ledger:
@@ -152,15 +156,18 @@ class EdgeReader(DataSourceStreamReader):
         return self._ledger
 
     def initialOffset(self) -> dict[str, int]:
+        self._known = 0
         return {"entry": 0}
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        return {"entry": self.ledger.advance(start["entry"])}
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadAllAvailable()
+    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
+        # At a restart Spark first plans or commits the last batch that it knows. Without that, the last entry is the
+        # only one that it may not know yet.
+        known = self._known if self._known is not None else max(0, self.ledger.last - 1)
+        self._known = self.ledger.advance(known)
+        return {"entry": self._known}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        self._known = max(self._known or 0, end["entry"])
         entry = entry_between(self.ledger, start, end)
         return [
             TaskInput(number, segments, *((entry.closed, entry.error) if number == 0 else ((), "")))
@@ -187,6 +194,7 @@ class EdgeReader(DataSourceStreamReader):
         settle_worker()
 
     def commit(self, end: dict[str, int]) -> None:
+        self._known = max(self._known or 0, end["entry"])
         self.ledger.forget(end["entry"])
 
     def stop(self) -> None:

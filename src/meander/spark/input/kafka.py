@@ -12,7 +12,6 @@ import os
 import re
 import socket
 from pathlib import Path
-from typing import Any
 
 from py4j.java_gateway import JavaClass
 from pyspark.errors import AnalysisException
@@ -22,6 +21,7 @@ from pyspark.sql import functions as F
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.source import Source
 from meander.errors import ArgumentError, InputError, MeanderError
+from meander.spark.compat import java_of
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 """The newest published connector; it works with the Spark that Meander uses."""
@@ -90,8 +90,8 @@ def check_broker(url: str, kind: type[MeanderError]) -> None:
 def check_topic(spark: SparkSession, url: str) -> None:
     """Refuse a topic that does not exist: Kafka would create an empty one, or wait for it in silence."""
     servers, topic = parse_kafka_url(url)
-    jvm: Any = spark.sparkContext._jvm
-    admin = jvm.org.apache.kafka.clients.admin.AdminClient
+    jvm = java_of(spark)
+    admin = jvm and jvm.org.apache.kafka.clients.admin.AdminClient
     if not isinstance(admin, JavaClass):
         return  # the connector's classes cannot be seen from here
     settings = jvm.java.util.Properties()

@@ -16,11 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from py4j.protocol import Py4JError
-
 from meander import errors
 from meander.errors import ArgumentError, InputError, MeanderError, OutputError, SparkError, StateError
 from meander.spark.checkpoint.notes import START_OVER
+from meander.spark.compat import lost_connection
 from meander.spark.workers.java import held_lines, how_java_ended
 
 RAISED = re.compile(r"meander\.errors\.(\w+): (.*?)(?:\n\s*SQLSTATE|\n\n|\n\tat |\Z)", re.DOTALL)
@@ -70,6 +69,12 @@ FAILURES = (
         SparkError,
         "Spark's Java process ran out of memory ({what})",
         f"give it more (spark.driver.memory, spark.executor.memory) or a smaller --batch-rows; {RESUME}",
+    ),
+    Failure(
+        r"PySparkImportError.*(?:grpc|googleapis|zstandard)",
+        SparkError,
+        "Spark Connect cannot be used: a package that its client needs is missing",
+        "pip install 'meander[connect]'",
     ),
     Failure(
         r"No module named '(?P<module>[\w.]+)'",
@@ -157,7 +162,7 @@ def java_may_have_ended() -> Iterator[None]:
     """Ignores errors of calls to Java, as a run ends, if Java has ended first."""
     try:
         yield
-    except (Py4JError, ConnectionError):
+    except lost_connection():
         if how_java_ended() is None:
             raise
 

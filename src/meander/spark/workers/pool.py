@@ -2,7 +2,8 @@
 
 Spark takes a Python worker of the same environment as the operator was declared with. An entry of its own gives a
 run workers of its own, which keep the cells' state between batches. A second entry has the jobs of these workers: a
-session with our `daemon` loads their code before it is needed.
+session with our `daemon` loads their code before it is needed. Over Spark Connect there are no such entries: workers
+then serve all queries of a session, and a cell that comes to another worker is rebuilt.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
+
+from meander.spark.compat import started_with, worker_environment
 
 if TYPE_CHECKING:
     from meander.spark.cell.job import Job
@@ -37,19 +40,14 @@ class Pool:
         self.spark = spark
         self.entries = {POOL: jobs[0].run}
         packed = pack_jobs(jobs)
-        if spark.sparkContext.getConf().get(DAEMON) == MODULE and len(packed) < MOST_BYTES:
+        if started_with(spark, DAEMON) == MODULE and len(packed) < MOST_BYTES:
             self.entries[JOBS] = packed
 
     @contextlib.contextmanager
     def declared(self) -> Iterator[None]:
         """Operators that are declared within run in workers of the pool."""
-        environment = self.spark.sparkContext.environment
-        environment.update(self.entries)
-        try:
+        with worker_environment(self.spark, self.entries):
             yield
-        finally:
-            for name in self.entries:
-                del environment[name]
 
     def prepare(self) -> None:
         """Have the pool's first process load what it needs while Spark still plans the query.
