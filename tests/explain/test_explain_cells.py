@@ -38,15 +38,22 @@ def test_partitioning_by_target_is_shown() -> None:
 
 
 def test_the_state_of_several_cells_is_that_of_their_stages() -> None:
-    """Several cells do not use demand, so their state has none."""
     shown = meander.explain.explain(NOTIFY, options=RunOptions(cells=3))
     _, state = shown.split("State of each cell\n")
-    assert "stage 1: #5 PATTERN RL" in state
-    assert "demand" not in state
+    assert "stage 1: #6 PATTERN RL" in state
+    assert "stage 1: #4 PATTERN demand for FP" in state
+
+
+def test_the_grid_of_a_join_is_shown() -> None:
+    shown = physical("STREAM s WINDOW 1h\nAnswer(x, y) <- a(x, z), b(z, w), c(w, y).", 8)
+    assert "Answer: a grid of 2×3 cells (6 of 8) by source and target" in shown
+    assert "s a: hash-partitioned by source, to 3 of 8 cells each" in shown
+    assert "s b: to the 6 cells of the grid" in shown
+    assert "s c: hash-partitioned by target, to 2 of 8 cells each" in shown
 
 
 def test_the_picture_for_several_cells_shows_their_stages() -> None:
     picture = Explanation(NOTIFY, RunOptions(cells=3)).draw()
     check_picture(picture)
     assert "stage 2 #0 RECEIVE" in picture
-    assert "stage 1 #5 PATTERN" in picture
+    assert "stage 1 #6 PATTERN" in picture

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine_runs import plan_query
+from meander.algebra.nodes import Share, Slice
 from meander.physical.plan import PathOp, PatternOp, ReceiveOp, ScanOp
 from meander.physical.stages import StagedPlan, build_stages, stream_operators
 from meander.physical.streams import StreamRef
@@ -21,6 +22,8 @@ PAPER = {
     "Q7": "RL(x, y) <- a+(x, y) as AP, b(x, m), c(m, y).\nAnswer(x, m) <- RL+(x, y) as RLP, c(m, y).",
 }
 
+BY_SRC, BY_TRG = Share(3, (Slice("src", 3),)), Share(3, (Slice("trg", 3),))
+
 
 def stages_of(text: str, cells: int = 3, plan: int | None = None, **options: Any) -> StagedPlan:
     plans = plan_query(f"STREAM s WINDOW 24h\n{text}", name="q", plan=plan, demand=False)
@@ -32,7 +35,7 @@ def sent(staged: StagedPlan) -> dict[tuple[int, str, str], str]:
     return {
         (delivery.stage, delivery.stream, delivery.label): "all"
         if delivery.broadcast
-        else "/".join(delivery.sides)
+        else "/".join("+".join(part.side for part in share.slices) for share in delivery.shares)
         for delivery in staged.deliveries
     }
 
@@ -49,7 +52,7 @@ def test_every_query_of_the_paper_is_computed_by_shares(name: str) -> None:
     staged = stages_of(PAPER[name])
     assert not any(stage.in_full for stage in staged.stages)
     for stage in staged.stages[1:]:
-        assert any(scan.source.side for scan in stream_operators(stage.plan.operators))
+        assert any(scan.source.share for scan in stream_operators(stage.plan.operators))
 
 
 def test_edges_that_a_path_begins_with_go_to_the_owner_of_its_root_alone() -> None:
@@ -103,7 +106,7 @@ def test_the_demand_of_a_closure_is_computed_by_the_cell_that_has_its_roots(name
     demand = plan.operators[closure.demand]
     assert isinstance(demand, PatternOp)
     scans = [node for number in demand.inputs if isinstance(node := plan.operators[number], ScanOp)]
-    assert [(scan.label, scan.source.side) for scan in scans] == [("b", "src"), ("c", None)]
+    assert [(scan.label, scan.source.share) for scan in scans] == [("b", BY_SRC), ("c", None)]
     assert staged.exchanges == stages_of(PAPER[name]).exchanges
 
 
@@ -151,8 +154,8 @@ def test_the_streams_of_a_stage_are_values_with_keys_of_their_own() -> None:
     first, second = (
         {scan.source for scan in stream_operators(stage.plan.operators)} for stage in staged.stages[1:]
     )
-    assert first == {StreamRef("s"), StreamRef("s", "src")}
-    assert second == {StreamRef("@1", "trg", derived=True), StreamRef("s", "src")}
+    assert first == {StreamRef("s"), StreamRef("s", BY_SRC)}
+    assert second == {StreamRef("@1", BY_TRG, derived=True), StreamRef("s", BY_SRC)}
     assert staged.streams == ("s",)
     for sources in (first, second):
         assert len({source.key for source in sources}) == len(sources)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from cells_in_process import Cells
 
+from meander.algebra.nodes import Share, Slice
 from meander.dataflow.edges import Edges
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.objects import source_of
@@ -145,7 +146,7 @@ def test_a_cell_keeps_the_properties_of_edges_that_wait_and_of_its_window(tmp_pa
 
 
 def test_properties_are_sent_to_the_cells_that_read_their_edges() -> None:
-    sender = Sender([Delivery(1, "s", "a", False, ("src",))], [0, 1], 0)
+    sender = Sender([Delivery(1, "s", "a", False, (Share(2, (Slice("src", 2),)),))], [0, 1], 0)
     messages = list(sender.send({"s": edges_of_rows(ROWS)}))
     found = []
     for cell in (0, 1):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from judge import judge
 from meander.dataflow.tabular import edges_of
-from meander.engine import compile_query
+from meander.engine import compile_query, staged_plan
+from meander.options import RunOptions
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import closed
 from oracle import expect
@@ -40,6 +41,21 @@ EMPTY_PATHS = (
     "Answer(x, y) <- (a?/b?)(x, y) as P.",
     "D(x, y) <- a(x, m), b(m, y).\nAnswer(x, y) <- (D|c)*(x, y) as P.",
 )
+
+JOINS = (
+    "Answer(m, n) <- a(x, y), b(m, x), b(n, y), c(n, m).",
+    "Answer(x, y, z) <- a(x, y), b(y, z), c(z, x).",
+    "Answer(x, z) <- a(x, y), b(y, z), a(x, z).",
+    "Answer(x, y, z, w) <- a(x, y), a(y, z), b(z, w).",
+    "Answer(x, x, y) <- a(x, y), b(y, x).",
+    "Answer(x, y) <- a(x, y), a(y, y), b(x, x).",
+    "Answer(x, y) <- a(x, m), b(m, y).\nAnswer(x, y) <- ^c(x, y), d(x, y).",
+    "Answer(x, y) <- (a|^b)(x, y), (c|^c)(y, x).",
+    "D(x, x) <- a(x, y).\nAnswer(u, v) <- D(u, v), b(u, w), c(w, v).",
+    "D(x, y) <- a(x, u), b(u, y).\nAnswer(x, y) <- D+(x, y) as P, c(y, x).",
+    'Answer(x, y) <- a(x, "1"), b(x, y), c(y, z).',
+)
+BODIES = (*PROBED, *EMPTY_PATHS, *JOINS)
 
 vertices = st.sampled_from("1234")
 steps = st.tuples(
@@ -92,18 +108,27 @@ def hold_law(
     return run
 
 
+@pytest.mark.parametrize("body", JOINS[:4])
+def test_joins_of_edges_are_laid_out_over_grids(body: str) -> None:
+    text = f"STREAM s WINDOW 9\n{body}"
+    options = RunOptions(cells=8)
+    (*_, last) = staged_plan([compile_query(text, name="q")], options).stages
+    (layout,) = last.layouts.values()
+    assert len(layout.axes) > 1
+
+
 def key_of(record: dict[str, Any]) -> str:
     return str(record.get("answer", (record.get("src"), record.get("trg"))))
 
 
-@given(body=st.sampled_from((*PROBED, *EMPTY_PATHS)), **RUNS)
+@given(body=st.sampled_from(BODIES), **RUNS)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_law_holds_for_shares(body: str, **run: Any) -> None:
     hold_law(body, **run)
 
 
 @pytest.mark.slow
-@given(body=st.sampled_from((*PROBED, *EMPTY_PATHS)), **RUNS)
+@given(body=st.sampled_from(BODIES), **RUNS)
 @settings(
     max_examples=MANY_EXAMPLES, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck)
 )

@@ -30,6 +30,32 @@ Side = Literal["src", "trg"]
 """The end of an edge by which a stream is hash-partitioned over cells."""
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A dimension of a grid of cells: each has the edges whose vertex on a `side` is hashed to its coordinate.
+
+    The dimension has `size` coordinates; that of a cell is its number, divided by `stride`, modulo `size`. The edges
+    of a heavy vertex may instead be spread, by the hash of their other end, or copied to every coordinate.
+    """
+
+    side: Side
+    size: int
+    stride: int = 1
+    heavy: Literal["hash", "spread", "copy"] = "hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What the cells of a grid read of a stream: the first `cells` cells, each the edges of its coordinates.
+
+    `heavy` are the hashes of the names of heavy vertices, if a dimension spreads or copies their edges.
+    """
+
+    cells: int
+    slices: tuple[Slice, ...] = ()
+    heavy: tuple[int, ...] = ()
+
+
 ANY_LABEL = "_"
 """What edges are called that are scanned whatever their label."""
 
@@ -98,10 +124,10 @@ class Node:
 class WScan(Node):
     """`𝒲_{T,β}(σ_φ(S_a ∪ S_b …))`: edges of a stream with any of `labels`, each valid in [t, ⌊t/β⌋·β + T).
 
-    With a `side`, only the edges whose vertex on that side belongs to the cell that runs the plan. `values` are the
-    properties that are columns; `named` are all that the query names on the stream, by which deletions are matched.
-    Without `labels` it reads edges of any label. A `vertex` scan reads vertex tuples, as loops; the tuples of a
-    `table` hold until they are replaced, and `tuples` as long as they say themselves, whatever the window.
+    With a `share`, only the edges that the cell that runs the plan has by it. `values` are the properties that are
+    columns; `named` are all that the query names on the stream, by which deletions are matched. Without `labels` it
+    reads edges of any label. A `vertex` scan reads vertex tuples, as loops; the tuples of a `table` hold until they
+    are replaced, and `tuples` as long as they say themselves, whatever the window.
     """
 
     stream: str
@@ -109,7 +135,7 @@ class WScan(Node):
     window: int
     slide: int = 1
     predicate: Predicate | None = None
-    side: Side | None = None
+    share: Share | None = None
     values: tuple[Property, ...] = ()
     named: tuple[Property, ...] = ()
     vertex: bool = False
@@ -288,12 +314,12 @@ class Path(Node):
 
 @dataclass(frozen=True, slots=True)
 class Receive(Node):
-    """Pairs and their `values` that an earlier stage derives, each with its interval, as the stream `stream`; `side`
-    as for `WScan`."""
+    """Pairs and their `values` that an earlier stage derives, each with its interval, as the stream `stream`;
+    `share` as for `WScan`."""
 
     stream: str
     label: str
-    side: Side | None = None
+    share: Share | None = None
     values: tuple[Property, ...] = ()
 
     @property

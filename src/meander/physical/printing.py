@@ -4,9 +4,12 @@ which a batch passes through them, with its indexes and its readers."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 
+from meander.algebra.nodes import Share
 from meander.algebra.printing import conditions, equalities, positions
 from meander.algebra.trees import tree_lines
+from meander.physical.layouts import Layout
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import FilterOp, Links, PathOp, PatternOp, PhysicalPlan, ReceiveOp, ScanOp
 from meander.physical.stages import Delivery, StagedPlan
@@ -131,14 +134,19 @@ def describe_stages(staged: StagedPlan, cells: int, unit: str = "s", *, as_tree:
         lines.append(f"stage {number}: {cells} cells, each with the operators")
         text = tree(stage.plan, unit) if as_tree else describe(stage.plan, unit)
         lines += [f"  {line}" for line in text.split("\n")]
+        lines.append("  answers of the cells")
+        for result in stage.plan.results:
+            layout = stage.layouts.get((result.query, result.head))
+            text = f"{result.head}: in full" if layout is None else _layout(result.head, layout, result.arity)
+            lines.append(f"    {text}")
         lines.append("  input of the cells")
         for delivery in staged.deliveries:
             if delivery.stage == number:
-                lines.append(f"    {_sent(delivery, staged)}")
+                lines.append(f"    {_sent(delivery, staged, cells)}")
     return "\n".join(lines)
 
 
-def _sent(delivery: Delivery, staged: StagedPlan) -> str:
+def _sent(delivery: Delivery, staged: StagedPlan, cells: int) -> str:
     """How a label, or the output of an earlier stage, is distributed over the cells of a stage."""
     label = delivery.label or next(
         f"({result.label}, from stage {number})"
@@ -148,8 +156,33 @@ def _sent(delivery: Delivery, staged: StagedPlan) -> str:
     )
     if delivery.broadcast:
         return f"{delivery.stream} {label}: broadcast"
-    sides = " and by ".join(_ENDS[side] for side in delivery.sides)
-    return f"{delivery.stream} {label}: hash-partitioned by {sides}"
+    return f"{delivery.stream} {label}: {' and '.join(_receivers(share, cells) for share in delivery.shares)}"
+
+
+def _receivers(share: Share, cells: int) -> str:
+    """The cells that a share gives an edge to."""
+    copies = share.cells // prod(part.size for part in share.slices)
+    if not share.slices:
+        return f"to the {share.cells} cells of the grid"
+    to = "" if copies == 1 else f", to {copies} of {cells} cells each"
+    return f"hash-partitioned by {_ends(share)}{to}"
+
+
+def _ends(share: Share) -> str:
+    """The ends of edges by which a share has them."""
+    spread = {"hash": "", "spread": " (heavy ones by the other end)", "copy": " (heavy ones broadcast)"}
+    return and_list(f"{_ENDS[part.side]}{spread[part.heavy]}" for part in share.slices)
+
+
+def _layout(head: str, layout: Layout, arity: int) -> str:
+    """Which cell computes which answers."""
+    names = ("source", "target") if arity == 2 else tuple(f"column {at + 1}" for at in range(arity))
+    columns = and_list(names[axis.position] for axis in layout.axes)
+    if len(layout.axes) == 1 and layout.cells == layout.of:
+        return f"{head}: each in the cell of its {columns}"
+    sizes = "×".join(str(axis.size) for axis in layout.axes)
+    used = "" if layout.cells == layout.of else f" ({layout.cells} of {layout.of})"
+    return f"{head}: a grid of {sizes} cells{used} by {columns}"
 
 
 def shared_by_queries(plan: PhysicalPlan) -> dict[tuple[str, ...], tuple[int, ...]]:
@@ -179,7 +212,11 @@ def _columns(plan: PhysicalPlan, number: int) -> tuple[str, ...]:
 
 
 def _share(source: StreamRef) -> list[str]:
-    return [f"this cell's share by {_ENDS[source.side]}"] if source.side is not None else []
+    if source.share is None:
+        return []
+    if not source.share.slices:
+        return [f"for the {source.share.cells} cells of the grid"]
+    return [f"this cell's share by {_ends(source.share)}"]
 
 
 def _index(links: Links) -> str:

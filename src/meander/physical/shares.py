@@ -1,17 +1,18 @@
 """Plans by shares: what one of N cells computes of a query, and what cells compute for each other.
 
-A cell owns the vertices whose hash is its number, and emits the answers that have one of them at a chosen position.
+A layout gives every tuple of a plan one cell, by the hashes of the vertices at some of its columns (see `layouts`).
 So the answers of the cells are disjoint, and together they are all answers. A share of a plan is a plan:
 
-- A share of a WSCAN by its source (target) reads the edges whose source (target) is owned (`WScan.side`).
+- A share of a WSCAN by its source (target) reads the edges whose source (target) hashes to the cell (`WScan.share`).
 - A share of a PATH by its root: `e` is the union of `s/r` over the steps `s` that a path can begin with, and each
   first step reads the share of its input. Later steps read all of it. If `e` accepts the empty word, it is `o/e`
   instead, where `o` joins the owned vertices of all inputs to themselves.
-- A share of a PATTERN by a variable: the inputs that have it read their shares, the others everything.
+- A share of a PATTERN by variables: the inputs that have some of them read their shares, the others everything.
 
 A derived input that a share needs in full, or by a position that it has no share by (a PATH by its target), is
 *cut out*: an earlier stage computes it once, by shares of its own, and the cells that read it *receive* its tuples.
-A plan that is cheap to derive, such as edges read backwards, is derived where it is read.
+A plan that is cheap to derive, such as edges read backwards, is derived where it is read. Only joins of edges have
+layouts of several dimensions: what is derived would be derived by every cell of a row of the grid.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from functools import cache
 
 from meander.algebra.automata import labels, nullable
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
-from meander.algebra.printing import walk
-from meander.physical.streams import SIDES
+from meander.algebra.trees import fold, walk
+from meander.physical.layouts import Layout, by_position
 from meander.rewrite import trees
 from meander.rewrite.expressions import either, is_step, repeat, then, tidy
 from meander.syntax.query import Either, Inverse, Label, PathExpr, PathOrder, Repeat, Then
@@ -39,18 +40,18 @@ class Shares:
     def is_cut(self, plan: Plan) -> bool:
         return nameless(plan) in self._streams
 
-    def of(self, plan: Plan, position: int | None) -> Plan | None:
-        """The tuples of a plan whose vertex at a position is owned (without a position: all of them), computed here;
-        None if it cannot compute less than all of them."""
-        return self.native(plan, position) if position is not None else self.inlined(plan)
+    def of(self, plan: Plan, layout: Layout | None) -> Plan | None:
+        """The tuples of a plan that a layout gives the cell (without a layout: all of them), computed here; None if
+        it cannot compute less than all of them."""
+        return self.native(plan, layout) if layout is not None else self.inlined(plan)
 
-    def by(self, plan: Plan, position: int) -> Plan | None:
+    def by(self, plan: Plan, layout: Layout) -> Plan | None:
         """As `of`, for an input: computed here or received."""
         if not self.is_cut(plan):
-            share = self.native(plan, position)
+            share = self.native(plan, layout)
             if share is not None or not is_derived(plan) or plan.arity != 2:
                 return share
-        return _partitioned(self.received(plan), position)
+        return _partitioned(self.received(plan), layout)
 
     def full(self, plan: Plan) -> Plan:
         """All tuples of an input, received unless they are cheap to derive."""
@@ -77,54 +78,61 @@ class Shares:
             self.cuts[self._streams[key]] = plan
         return Receive(self._streams[key], plan.label, values=plan.values)
 
-    def native(self, plan: Plan, position: int) -> Plan | None:
+    def native(self, plan: Plan, layout: Layout) -> Plan | None:
         match plan:
             case WScan() | Receive():
-                return _partitioned(plan, position)
+                return _partitioned(plan, layout)
             case Filter():
                 cut = self.is_cut(plan.input)
-                inner = self.by(plan.input, position) if cut else self.native(plan.input, position)
+                inner = self.by(plan.input, layout) if cut else self.native(plan.input, layout)
                 return None if inner is None else Filter(inner, plan.predicate)
             case Union():
-                parts = [self.by(part, position) for part in plan.inputs]
+                parts = [self.by(part, layout) for part in plan.inputs]
                 shares = tuple(dict.fromkeys(part for part in parts if part is not None))
                 return Union(shares, plan.label) if None not in parts else None
             case Pattern():
-                return self._pattern(plan, plan.output[position])
+                return self._pattern(plan, layout)
             case Path():
-                return self._path(plan) if position == 0 else None
+                is_by_root = [(axis.position, axis.spreads) for axis in layout.axes] == [(0, False)]
+                return self._path(plan, layout.of) if is_by_root else None
 
-    def _pattern(self, plan: Pattern, variable: int) -> Plan | None:
+    def _pattern(self, plan: Pattern, layout: Layout) -> Plan | None:
         inputs: list[Plan] = []
+        exact: set[int] = set()  # the strides of the dimensions in which some input has one coordinate
         for source, ends in zip(plan.inputs, plan.ends, strict=True):
-            sides = [side for side, end in enumerate(ends) if end == variable]
-            share = self.by(source, sides[0]) if sides else None
-            inputs.append(self.full(source) if share is None else share)
-        partitioned = any(scan.side is not None for source in inputs for scan in scans(source))
-        return replace(plan, inputs=tuple(inputs)) if partitioned else None
+            of_input = layout.of_input(plan.output, ends)
+            share = self.by(source, of_input) if of_input.axes else None
+            if share is None:
+                share = _limited(self.full(source), layout)
+            else:
+                exact |= {axis.stride for axis in of_input.axes if axis.is_exact}
+            inputs.append(share)
+        needed = {axis.stride for axis in layout.axes if axis.is_exact}
+        return replace(plan, inputs=tuple(inputs)) if needed <= exact else None
 
-    def _path(self, plan: Path) -> Plan | None:
+    def _path(self, plan: Path, cells: int) -> Plan | None:
         expr = tidy(plan.expr)
         if nullable(expr) and plan.order is PathOrder.ANY:
-            owned = self._owned_vertices(plan)
+            owned = self._owned_vertices(plan, cells)
             if owned is None:
                 return None
             words: PathExpr = then([Label(str(len(plan.inputs))), expr])
             return trees.path([*map(self.full, plan.inputs), owned], words, plan.label)
-        rest = self._after_first_steps(plan, expr)
+        rest = self._after_first_steps(plan, expr, cells)
         if rest is None or not nullable(expr):
             return rest
-        owned = self._owned_vertices(plan)
+        owned = self._owned_vertices(plan, cells)
         return None if owned is None else Union((rest, owned), plan.label)
 
-    def _after_first_steps(self, plan: Path, expr: PathExpr) -> Path | None:
+    def _after_first_steps(self, plan: Path, expr: PathExpr, cells: int) -> Path | None:
         """The paths of at least one edge from owned roots."""
         shares: list[Plan] = []
         words: list[PathExpr] = []
         for step, rest in first_steps(expr):
             label = step.expr if isinstance(step, Inverse) else step
             assert isinstance(label, Label)
-            share = self.by(plan.inputs[int(label.name)], 1 if isinstance(step, Inverse) else 0)
+            side = 1 if isinstance(step, Inverse) else 0
+            share = self.by(plan.inputs[int(label.name)], by_position(side, cells))
             if share is None:
                 return None
             first: PathExpr = Label(str(len(plan.inputs) + len(shares)))
@@ -138,20 +146,33 @@ class Shares:
         ]
         return trees.path([*inputs, *shares], either(words), plan.label, plan.order)
 
-    def _owned_vertices(self, plan: Path) -> Plan | None:
+    def _owned_vertices(self, plan: Path, cells: int) -> Plan | None:
         """The owned end points of the inputs of a path, each joined to itself."""
         loops: list[Plan] = []
         for source in plan.inputs:
             for side in range(2):
-                share = self.by(source, side)
+                share = self.by(source, by_position(side, cells))
                 if share is None:
                     return None
                 loops.append(Pattern((share,), (tuple(range(share.width)),), (side, side), plan.label))
         return Union(tuple(dict.fromkeys(loops)), plan.label)
 
 
-def _partitioned(scan: WScan | Receive, position: int) -> WScan | Receive:
-    return replace(scan, side=SIDES[position])
+def _partitioned(scan: WScan | Receive, layout: Layout) -> WScan | Receive:
+    return replace(scan, share=layout.share())
+
+
+def _limited(plan: Plan, layout: Layout) -> Plan:
+    """An input in full, for the cells of the grid alone."""
+    if layout.cells == layout.of:
+        return plan
+
+    def limit(node: Plan, inputs: tuple[Plan, ...]) -> Plan:
+        if isinstance(node, WScan | Receive):
+            return _partitioned(node, layout.whole()) if node.share is None else node
+        return trees.with_inputs(node, inputs)
+
+    return fold(plan, limit)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from meander.algebra.nodes import Receive, Side, WScan
+from meander.algebra.nodes import Receive, Share, Side, WScan
 from meander.syntax.values import Property
 
 SIDES: tuple[Side, ...] = ("src", "trg")
@@ -14,18 +14,26 @@ SIDES: tuple[Side, ...] = ("src", "trg")
 class StreamRef:
     """A stream that a plan reads.
 
-    With a `side` it is hash-partitioned: each cell reads the edges whose vertex on that side it owns. A `derived`
-    stream has the tuples that an earlier stage derives; the others come from outside.
+    With a `share` each cell reads only the edges that it has by it. A `derived` stream has the tuples that an earlier
+    stage derives; the others come from outside.
     """
 
     name: str
-    side: Side | None = None
+    share: Share | None = None
     derived: bool = False
 
     @property
     def key(self) -> str:
         """A name that differs from those of other streams of a plan: by it a dataflow gets the stream's edges."""
-        return self.name if self.side is None else f"{self.name} by {self.side}"
+        if self.share is None:
+            return self.name
+        return f"{self.name} by {share_key(self.share)}"
+
+
+def share_key(share: Share) -> str:
+    """A short text that differs from those of other shares of a run."""
+    slices = (f"{part.side} {part.heavy} {part.size}/{part.stride}" for part in share.slices)
+    return f"{', '.join(slices)} of {share.cells}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +76,4 @@ PLAIN = StreamSchema()
 
 def stream_of(node: WScan | Receive) -> StreamRef:
     """The stream that a plan node reads."""
-    return StreamRef(node.stream, node.side, isinstance(node, Receive))
+    return StreamRef(node.stream, node.share, isinstance(node, Receive))

@@ -171,7 +171,7 @@ def rebuild(
 def edges_of_plan(job: Job, cell: int, edges: Mapping[str, Edges]) -> dict[str, Edges]:
     """The edges of the streams, and of the cell's shares of streams, that the plan reads."""
     sources = [operator.source for operator in stream_operators(job.plan.operators)]
-    return partition_streams(edges, list(dict.fromkeys(sources)), job.cells.index(cell), len(job.cells))
+    return partition_streams(edges, list(dict.fromkeys(sources)), job.cells.index(cell))
 
 
 def restore_ingest(job: Job, manifest: CellManifest, store: CellStore) -> Ingest:

@@ -1,7 +1,7 @@
 """Routing: which cells read which edges, and what a cell reads of the edges that it has.
 
-A cell owns the vertices whose hash is its number. Edges are broadcast, or go to the owners of an end, as the
-deliveries of a staged plan say. Only hashes of names are looked at, so whoever has hashed a name once (per chunk, per
+Edges are broadcast, or go to the cells that have them by a share: those at the coordinates to which the names of
+their ends are hashed. Only hashes of names are looked at, so whoever has hashed a name once (per chunk, per
 dictionary) routes all edges that have it.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from meander.algebra.nodes import Side
+from meander.algebra.nodes import Share, Side
 from meander.dataflow.answers import Answers, take_answers
 from meander.dataflow.edges import Array, Edges, Text, match_labels
 from meander.kernels.interning import hash_names
@@ -21,6 +22,8 @@ from meander.physical.stages import Delivery
 from meander.physical.streams import SIDES, StreamRef
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
+SPREADING_MIX = np.uint64(0xC2B2AE3D27D4EB4F)
+"""Of the other end of a heavy vertex's edge: two dimensions may look at the same end."""
 
 Hashes = Callable[[Side], Array]
 """The hash of each edge's name on a side, as `name_hashes` computes it; called at most once per side."""
@@ -34,11 +37,11 @@ def name_hashes(text: Text) -> Array:
     return hashes
 
 
-def cells_of(hashes: Array, cells: int) -> Array:
+def cells_of(hashes: Array, cells: int, mix: np.uint64 = MIX) -> Array:
     """For each hash of a name the number of the cell that owns its vertex."""
     # The tables of a cell are indexed by the hash as it is: mixed once more, or a cell would fill few of its slots.
     with wrapping():
-        numbers: Array = (hashes * MIX >> np.uint64(32)) % np.uint64(cells)
+        numbers: Array = (hashes * mix >> np.uint64(32)) % np.uint64(cells)
     return numbers
 
 
@@ -92,18 +95,70 @@ def route(edges: Edges, hashes: Hashes, deliveries: Sequence[Delivery], cells: i
     broadcast = having(lambda delivery: delivery.broadcast)
     if broadcast.any():
         parts.append(_part(range(cells), broadcast))
-    targets = {}
-    for side in SIDES:
-        by_side = having(lambda delivery, side=side: side in delivery.sides) & ~broadcast  # type: ignore[misc]
-        if by_side.any():
-            targets[side] = np.where(by_side, cells_of(hashes(side), cells), cells)
-    for cell in range(cells):
+    known = Coordinates(hashes)
+    shares = dict.fromkeys(share for delivery in deliveries for share in delivery.shares)
+    readers = {share: having(partial(_reads, share)) & ~broadcast for share in shares}
+    wanted = {share: mask for share, mask in readers.items() if mask.any()}
+    masks: dict[bytes, tuple[list[int], Array]] = {}
+    for cell in range(cells if wanted else 0):
         mask = np.zeros(edges.rows, np.bool_)
-        for numbers in targets.values():
-            mask |= numbers == cell
+        for share, of_share in wanted.items():
+            if cell < share.cells:
+                mask |= of_share & known.match(share, cell)
         if mask.any():
-            parts.append(_part((cell,), mask))
+            # Cells that read the same edges get the same part.
+            masks.setdefault(mask.tobytes(), ([], mask))[0].append(cell)
+    parts += [_part(tuple(readers_of), mask) for readers_of, mask in masks.values()]
     return Routed(parts, edges.rows if of_all else int((label >= 0).sum()))
+
+
+def _reads(share: Share, delivery: Delivery) -> bool:
+    return share in delivery.shares
+
+
+class Coordinates:
+    """The coordinates of edges in the dimensions of grids; each is computed once."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        self._hashes_of = hashes
+        self._hashes: dict[Side, Array] = {}
+        self._known: dict[tuple[Side, int], Array] = {}
+        self._heavy: dict[tuple[Side, tuple[int, ...]], Array] = {}
+        self._spread: dict[tuple[Side, int], Array] = {}
+
+    def match(self, share: Share, cell: int) -> Array | bool:
+        """Whether a cell has each edge by a share."""
+        matches: Array | bool = cell < share.cells
+        for part in share.slices if matches else ():
+            coordinate = cell // part.stride % part.size
+            of_part = self._of(part.side, part.size) == coordinate
+            if part.heavy != "hash" and share.heavy:
+                heavy = self._is_heavy(part.side, share.heavy)
+                instead = part.heavy == "copy" or self._of_other(part.side, part.size) == coordinate
+                of_part = np.where(heavy, instead, of_part)
+            matches = of_part & matches
+        return matches
+
+    def _of(self, side: Side, size: int) -> Array:
+        if (side, size) not in self._known:
+            self._known[side, size] = cells_of(self._hash(side), size)
+        return self._known[side, size]
+
+    def _of_other(self, side: Side, size: int) -> Array:
+        if (side, size) not in self._spread:
+            other = SIDES[1 - SIDES.index(side)]
+            self._spread[side, size] = cells_of(self._hash(other), size, SPREADING_MIX)
+        return self._spread[side, size]
+
+    def _is_heavy(self, side: Side, heavy: tuple[int, ...]) -> Array:
+        if (side, heavy) not in self._heavy:
+            self._heavy[side, heavy] = np.isin(self._hash(side), np.array(heavy, np.uint64))
+        return self._heavy[side, heavy]
+
+    def _hash(self, side: Side) -> Array:
+        if side not in self._hashes:
+            self._hashes[side] = self._hashes_of(side)
+        return self._hashes[side]
 
 
 def _part(cells: Sequence[int], mask: Array) -> Part:
@@ -116,18 +171,20 @@ def _part(cells: Sequence[int], mask: Array) -> Part:
 
 
 def partition_streams(
-    edges: Mapping[str, Edges], sources: Sequence[StreamRef], cell: int, cells: int
+    edges: Mapping[str, Edges], sources: Sequence[StreamRef], cell: int
 ) -> dict[str, Edges]:
     """The edges of the streams that a plan reads, by their keys; each is a stream of `edges` or a cell's share."""
+    known = {name: Coordinates(end_hashes(whole)) for name, whole in edges.items()}
     shares = {}
     for source in sources:
         whole = edges.get(source.name)
-        if whole is not None:
-            shares[source.key] = (
-                whole
-                if source.side is None
-                else whole.take(owners(getattr(whole, source.side), cells) == cell)
-            )
+        if whole is None:
+            continue
+        matches = True if source.share is None else known[source.name].match(source.share, cell)
+        if isinstance(matches, bool):
+            shares[source.key] = whole if matches else whole.take(slice(0))
+        else:
+            shares[source.key] = whole.take(matches)
     return shares
 
 
