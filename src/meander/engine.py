@@ -238,7 +238,7 @@ def _property_uses(query: CompiledQuery, stream: Stream) -> Iterator[ClassUse]:
                 if label.stream == stream.name:
                     names = read.setdefault(LabelClass(label.name or None, label.vertex), set())
                     names.update(str(ref.name) for ref in refs(label.predicate))
-                    names.update(name for name, _ in atom.values)
+                    names.update(name for name, _ in (*atom.values, *atom.paths))
     for of, names in read.items():
         yield ClassUse(of, tuple(sorted(names.intersection(named))), named)
 
