@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import meander
-from judge import instants
+from judge import instants, judge_path_values
 from oracle import Answer, Interval, expect, head_types
 from querytext import Alt, Back, Expr, Query, Rep, Rule, Seq, Step, Stream, query_text, steps
 from strategies import Case
@@ -43,8 +43,12 @@ def cuts(query: Query) -> list[str]:
 
 def reads_alike(query: Query, chain: Chain) -> bool:
     """Whether both queries read of the streams what the one does: which properties a query names decides which rows
-    it rejects, and which a deletion removes."""
+    it rejects, and which a deletion removes. And neither uses the name of a path that is in the other alone."""
+    names = {atom.name for atom in query.atoms() if atom.name}
     for part in (chain.first, chain.second):
+        used = {step.label for atom in part.atoms() for step in steps(atom.expr) if step.stream is None}
+        if used & names - {atom.name for atom in part.atoms()}:
+            return False
         for stream in part.streams_read() - {CUT}:
             alike = part.named(stream) == query.named(stream)
             if not alike or part.has_vertices(stream) != query.has_vertices(stream):
@@ -67,7 +71,8 @@ def heads_below(query: Query, head: str) -> set[str]:
 def cut_at(query: Query, head: str) -> Chain:
     below = heads_below(query, head)
     rules = [rule for rule in query.rules if rule.head in below - {head}] + query.rules_of(head)
-    tuples = Stream(CUT, properties=tuple(sorted(head_types(query, head).items())), tuples=True)
+    types = head_types(query, head) | dict.fromkeys(query.path_names(head), "PATH")
+    tuples = Stream(CUT, properties=tuple(sorted(types.items())), tuples=True)
     kept = heads_below(without(query, head), query.result)
     second = tuple(
         read_from_cut(rule, head) for rule in query.rules if rule.head in kept and rule.head != head
@@ -121,29 +126,35 @@ def is_mixed(case: Case) -> bool:
     return len(kinds) > 1
 
 
-def run_chain(case: Case, chain: Chain, hand: str, mode: str, folder: Path) -> dict[Answer, list[Interval]]:
-    """When each answer of the second run holds; none of its tuples may be rejected."""
+def run_chain(case: Case, chain: Chain, hand: str, mode: str, folder: Path) -> list[Mapping[str, Any]]:
+    """The records of the second run; none of its tuples may be rejected."""
     first, second = query_text(chain.first), query_text(chain.second)
     options: dict[str, Any] = {
         "lateness": case.lateness,
         "batch_rows": case.batch_rows,
         "threads": case.threads,
     }
-    streams = {name: case.streams[name] for name in chain.first.streams_read()}
+    streams = {name: case.streams[name] for name in inputs(chain.first)}
     given: Any = folder / f"answers{hand}"
     take = HANDS[hand]
     if take is None:
         meander.run(first, streams, answers=given, mode=mode, paths=case.paths, **options)
     else:
         given = take(meander.run(first, streams, mode=mode, paths=case.paths, **options))
-    read = {name: case.streams[name] for name in chain.second.streams_read() - {CUT}}
+    read = {name: case.streams[name] for name in inputs(chain.second) - {CUT}}
     rejects: list[dict[str, str]] = []
-    answers = meander.run(
-        second, {**read, CUT: given}, mode=case.mode, paths=case.paths, rejects=rejects, **options
+    answers = list(
+        meander.run(
+            second, {**read, CUT: given}, mode=case.mode, paths=case.paths, rejects=rejects, **options
+        )
     )
-    held = held_by(case.query, answers)
     assert not [reject for reject in rejects if reject["stream"] == CUT], rejects
-    return held
+    return answers
+
+
+def inputs(query: Query) -> set[str]:
+    """The inputs of the streams that a query reads, perhaps through several windows."""
+    return {stream.input for stream in query.streams if stream.name in query.streams_read()}
 
 
 def held_by(query: Query, records: Iterable[Mapping[str, Any]]) -> dict[Answer, list[Interval]]:
@@ -152,16 +163,19 @@ def held_by(query: Query, records: Iterable[Mapping[str, Any]]) -> dict[Answer, 
     for record in records:
         vertices = (record["src"], record["trg"]) if query.arity == 2 else tuple(record["answer"])
         properties = record.get("properties", {})
-        by_answer[vertices + tuple(properties[name] for name in sorted(properties))].append(record)
+        names = sorted(set(properties) - set(query.path_names(query.result)))
+        by_answer[vertices + tuple(properties[name] for name in names)].append(record)
     found = {answer: instants(of_answer) for answer, of_answer in by_answer.items()}
     return {answer: held for answer, held in found.items() if held}
 
 
 def hold_chain(case: Case, head: str, hand: str, mode: str, folder: Path) -> None:
-    """A chain of two runs gives at every instant what one text gives."""
+    """A chain of two runs gives at every instant what one text gives, with paths that prove it as well."""
     chain = cut_at(case.query, head)
-    expected = expect(case.query, case.streams, case.lateness).answers
-    got = run_chain(case, chain, hand, mode, folder)
-    wanted = {answer: held for answer, held in expected.items() if held}
+    expected = expect(case.query, case.streams, case.lateness)
+    records = run_chain(case, chain, hand, mode, folder)
+    wanted = {answer: held for answer, held in expected.answers.items() if held}
     texts = f"{query_text(chain.first)}\n{query_text(chain.second)}"
-    assert got == wanted, f"cut at {head}, by {hand} in mode {mode}:\n{texts}"
+    assert held_by(case.query, records) == wanted, f"cut at {head}, by {hand} in mode {mode}:\n{texts}"
+    # In mode `changes` a path is that of the instant at which its answer starts.
+    judge_path_values(records, expected, mode=case.mode, lasting=mode == "intervals")

@@ -56,6 +56,13 @@ def judge(
     _Court(expected, mode, paths, first_path, proofs, some_paths).hear(list(records))
 
 
+def judge_path_values(
+    records: Iterable[Record], expected: Expected, *, mode: str = "intervals", lasting: bool = True
+) -> None:
+    """Raise where a record lacks a path value, or where its path values, if they are `lasting`, do not prove it."""
+    _Court(expected, mode, paths=False).hear_path_values(list(records), lasting)
+
+
 @dataclass(frozen=True)
 class _Court:
     expected: Expected
@@ -81,6 +88,18 @@ class _Court:
 
             if self.proofs:
                 self.check_proofs(answer, by_answer[answer])
+
+    def hear_path_values(self, records: Sequence[Record], lasting: bool) -> None:
+        names = self.path_names
+        by_answer: defaultdict[Answer, list[Record]] = defaultdict(list)
+        for record in records if names else ():
+            vertices = tuple(record["answer"]) if "answer" in record else (record["src"], record["trg"])
+            values = tuple(value for name, value in sorted(record["properties"].items()) if name not in names)
+            by_answer[vertices + values].append(record)
+            if (record["op"] == "-") == any(record["properties"][name] is not None for name in names):
+                self.refuse(f"a '+' has its paths, and a '-' none: {record}")
+        for answer in sorted(by_answer if lasting else (), key=repr):
+            self.check_path_values(answer, by_answer[answer])
 
     @cached_property
     def path_names(self) -> tuple[str, ...]:

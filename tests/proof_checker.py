@@ -44,9 +44,10 @@ class ProofChecker:
         self.ts, self.exp, self.end, proof = record["ts"], record["exp"], end, record["proof"] or {}
         ends = {"edge": [record["src"], label, record["trg"]]} if "src" in record else {}
         told = ends or {"answer": record["answer"], "label": label}
-        told |= {name: record[name] for name in ("ts", "exp", "properties") if name in record}
+        values = {name: record["properties"][name] for name in self.query.value_names(self.query.result)}
+        told |= {name: record[name] for name in ("ts", "exp")} | ({"properties": values} if values else {})
         need({**told, "because": proof.get("because")} == proof, "not the record's own tuple", record)
-        if set(record.get("properties", {})) == set(self.query.value_names(label)):
+        if set(values) == set(self.query.value_names(label)):
             return self.head(proof, Step(label))
         return self.rule(proof, self.query.rules_of(self.query.result)[0])  # a head without its values
 

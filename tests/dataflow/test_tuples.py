@@ -278,3 +278,126 @@ def test_an_explanation_says_that_a_stream_has_tuples() -> None:
     assert "WSCAN d: D  tuples" in text
     assert "tuples of d (D), each until its exp or its retraction" in text
     assert meander.plans(EDGES) == ["𝒲_{exp}(S_D)"]
+
+
+PATHS = "STREAM d TUPLES (P PATH)\nAnswer(x, y, P) <- D(x, y, P)."
+ONE, TWO = [["u", "a", "v"]], [["u", "a", 'say "hi"'], ['say "hi"', "b", "v"]]
+
+
+def paths_of(text: str, given: Any, **options: Any) -> list[Any]:
+    """The path of each record, by its time; no row may be rejected."""
+    rejects: list[dict[str, str]] = []
+    found = [
+        (row["op"], row["ts"], row["exp"], row["properties"]["P"])
+        for row in meander.run(text, given, rejects=rejects, **options)
+    ]
+    assert rejects == []
+    return found
+
+
+def as_steps(path: list[list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(("src", "label", "trg", "ts"), step, strict=False)) for step in path]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_path_survives_as_a_value_and_counts_for_no_identity(kind: str, tmp_path: Path) -> None:
+    """The end of a tuple has no path, and a longer record of it may have another one."""
+    in_table = kind in ("parquet", "table")
+    given = [
+        record(ts, exp, op, properties={"w": 1, "P": as_steps(path) if path and in_table else path})
+        for ts, exp, op, path in ((1, 9, "+", ONE), (4, 12, "+", TWO), (6, None, "-", None), (8, 9, "+", []))
+    ]
+    wanted = [("+", 1, 9, ONE), ("+", 4, 12, TWO), ("-", 6, None, None), ("+", 8, 9, [])]
+    assert paths_of(PATHS, given_as(kind, given, tmp_path)) == wanted
+    # Whether the query names the path or not, the tuple ends.
+    assert held(EDGES, given_as(kind, given, tmp_path)) == {("u", "v"): [(1, 6), (8, 9)]}
+
+
+def test_another_path_takes_the_place_of_one_whose_tuple_ends() -> None:
+    text = "STREAM d TUPLES (P PATH)\nAnswer(x, y, P) <- D(x, z, P), E(z, y)."
+    rows = [
+        record(1, 20, trg="z", properties={"P": ONE}),
+        record(1, 20, trg="z2", properties={"P": TWO}),
+        record(1, 20, src="z", label="E", properties={}),
+        record(1, 20, src="z2", label="E", properties={}),
+    ]
+    (first, *_) = paths_of(text, rows)
+    gone, other = ("z", TWO) if first[3] == ONE else ("z2", ONE)
+    found = paths_of(text, [*rows, record(5, op="-", trg=gone, properties={"P": None})])
+    assert found == [first, ("-", 5, None, None), ("+", 5, 20, other)]
+
+
+def test_the_path_of_a_record_is_read_as_a_column() -> None:
+    """A rule that is a path has it in `path`, with `paths=True`; a record without one does not match."""
+    result = meander.run(
+        "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y) as P.\nAnswer(x, y) <- b(x, y).",
+        [("u", "a", "v", 1), (7, "a", "u", 2), ("u", "b", "w", 3)],
+        paths=True,
+    )
+    text = PATHS.replace("P PATH", "path PATH").replace("D(x, y, P)", "d.Answer(x, y, path: P)")
+    rows = list(result)
+    wanted = {
+        ("u", "v"): [["u", "a", "v"]],
+        (7, "u"): [[7, "a", "u"]],
+        (7, "v"): [[7, "a", "u"], ["u", "a", "v"]],
+    }
+    found = {(row["src"], row["trg"]): row["properties"]["P"] for row in meander.run(text, rows)}
+    assert found == wanted
+    again = meander.run(
+        "STREAM s WINDOW 10\nAnswer(x, y) <- a+(x, y) as P.", [("u", "a", "v", 1)], paths=True
+    )
+    assert paths_of(text, again) == [("+", 1, 11, [["u", "a", "v"]])]
+
+
+def test_paths_in_order_of_time_keep_their_times(tmp_path: Path) -> None:
+    text = "STREAM s WINDOW 10\nAnswer(x, y, P) <- a+(x, y) as P ascending, b(y, y)."
+    edges = [("u", "a", "v", 1), ("v", "a", "w", 3), ("w", "b", "w", 4)]
+    again = "STREAM d TUPLES (P PATH)\nAnswer(x, y, P) <- d.Answer(x, y, P)."
+    for given in (tmp_path / "d.jsonl", tmp_path / "d.parquet"):
+        meander.run(text, edges, answers=given)
+        found = {row[3][0][0]: row[3] for row in paths_of(again, given)}
+        assert found == {"u": [["u", "a", "v", 1], ["v", "a", "w", 3]], "v": [["v", "a", "w", 3]]}
+
+
+def test_frames_bring_paths() -> None:
+    text = "STREAM s WINDOW 10\nAnswer(x, y, P) <- a+(x, z) as P, b(z, y)."
+    edges = [("u", "a", "v", 1), ("v", "b", "w", 3)]
+    wanted = [("+", 3, 11, [["u", "a", "v"]])]
+    again = "STREAM d TUPLES (P PATH)\nAnswer(x, y, P) <- d.Answer(x, y, P)."
+    assert paths_of(again, meander.run(text, edges).to_pandas()) == wanted
+    assert paths_of(again, meander.run(text, edges).to_polars()) == wanted
+
+
+BAD_PATHS = [
+    "x",
+    7,
+    True,
+    {},
+    [[]],
+    ["u"],
+    [["u", "a"]],
+    [["u", 7, "v"]],
+    [["u", "a", "v", "x"]],
+    [["", "a", "v"]],
+]
+
+
+@pytest.mark.parametrize("bad", BAD_PATHS)
+def test_what_is_no_path_rejects_its_record(bad: Any, tmp_path: Path) -> None:
+    rows = [record(1, 9, properties={"P": bad})]
+    assert rejected(PATHS, rows) == ["bad value of P"]
+    assert rejected(PATHS, given_as("jsonl", rows, tmp_path)) == ["bad value of P"]
+    # Nothing reads it.
+    assert held(EDGES, given_as("jsonl", rows, tmp_path)) == {("u", "v"): [(1, 9)]}
+
+
+def test_a_path_is_a_value_of_a_leaf_in_a_proof() -> None:
+    rows = [record(1, 9, properties={"P": TWO})]
+    (answer,) = meander.run(PATHS, rows, proofs=True)
+    leaf = {"edge": ["u", "D", "v"], "ts": 1, "exp": 9, "properties": {"P": TWO}}
+    assert answer["proof"]["because"] == [leaf]
+    assert answer["properties"] == {"P": TWO}
+
+
+def test_an_explanation_says_where_a_path_comes_from() -> None:
+    assert "Answer.P: the path P of a tuple of d of a match" in explain(PATHS)

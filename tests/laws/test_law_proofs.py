@@ -7,17 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bursts import bursts, property_bursts
 from case_files import read_case
 from engine_runs import Run, planned, steps_of
 from judge import judge
-from law import EXAMPLES, drawn, drawn_bursts, hold_law, hold_law_of_burst, naming
+from law import EXAMPLES, drawn, drawn_bursts, hold_law, hold_law_of_burst, many_more, naming
 from meander.physical.path_operators import PATH_OPERATORS
-from oracle import expect
-from strategies import Case, cases, property_cases, tables_of
+from oracle import TooLarge, expect
+from strategies import Case, cases, path_value_cases, property_cases, tables_of
 
 CASES = sorted((Path(__file__).parent / "cases").rglob("*.case"))
 
@@ -38,6 +38,17 @@ def test_every_answer_is_proved(path_operator: str, case: Case) -> None:
 def test_every_answer_with_values_is_proved(path_operator: str, case: Case) -> None:
     with naming(case := replace(case, proofs=True)):
         hold_law(case, path_operator)
+
+
+@pytest.mark.slow
+@given(case=cases() | property_cases() | path_value_cases())
+@many_more
+def test_every_answer_is_proved_in_many_more_cases(case: Case) -> None:
+    try:
+        with naming(case := replace(case, proofs=True)):
+            hold_law(case, *PATH_OPERATORS)
+    except TooLarge:
+        assume(False)
 
 
 @given(case=bursts())

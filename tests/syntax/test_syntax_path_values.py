@@ -105,3 +105,22 @@ def test_a_view_of_another_text_keeps_its_paths_apart() -> None:
     query = parse("STREAM seen\nAnswer(x, y, P) <- seen.Notify(x, y, P).", views={"seen": view})
     assert paths_of(query.rules[0]) == {"P": "seen.P"}
     assert parse(to_datalog(query)) == query
+
+
+TUPLES = "STREAM d TUPLES (P PATH, w INT)\n"
+
+
+@pytest.mark.parametrize("atom", ["Notify(x, y, P)", "d.Notify(x, y, P: P)"])
+def test_a_path_of_another_run_is_read_of_its_tuples(atom: str) -> None:
+    [rule] = rules_of(TUPLES + f"Answer(x, y, why: P) <- {atom}, Notify(y, x, w: w), w > 1.")
+    assert rule.body[0].paths == (("P", Variable("P")),)
+    assert paths_of(rule) == {"why": "P"}
+    [stream] = parse(TUPLES + f"Answer(x, y, why: P) <- {atom}.").streams
+    assert [(name, str(kind)) for name, kind in stream.properties] == [("P", "PATH")]
+
+
+def test_a_path_of_another_run_is_read_in_gcore() -> None:
+    text = "CONSTRUCT (x)-[:n {why: e.P}]->(y) MATCH (x)-[e:Notify]->(y) ON d TUPLES (P PATH)"
+    rule, *_ = rules_of(text)
+    assert list(dict(rule.paths)) == ["why"]
+    assert [name for name, _ in rule.body[0].paths] == ["P"]

@@ -22,7 +22,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from meander.algebra import automata
 from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, PlanError, Union, WScan
-from meander.algebra.routes import Each, Here, Input, PathValue, Route
+from meander.algebra.routes import Column, Each, Here, Input, PathValue, Route
 from meander.algebra.timed import single_edges
 from meander.errors import QueryError
 from meander.syntax.printing import expression_text
@@ -225,12 +225,13 @@ class Translation:
             return self._from_atom(atom, Here())
         for name, bound in atom.paths:
             if bound.name == variable.name and isinstance(atom.expr, Label):
-                return self._from_atom(atom, self.routes[atom.expr.name][name])
+                is_head = atom.expr.stream is None
+                return self._from_atom(atom, self.routes[atom.expr.name][name] if is_head else Column(name))
         return None
 
     def _from_atom(self, atom: Atom, route: Route) -> Route:
-        """A route from the plan of a path or a head, as one from the plan of an atom over it."""
-        if isinstance(atom.expr, Label) and not is_path(atom):
+        """A route from the plan of a path, a head or a scan, as one from the plan of an atom over it."""
+        if isinstance(atom.expr, Label) and atom.expr.stream is None and not is_path(atom):
             plan = self.head(atom.expr, tuple(name for name, _ in atom.values))
             while plan is not self.plans[atom.expr.name]:
                 plan, route = plan.inputs[0], Input(0, route)
@@ -249,6 +250,7 @@ class Translation:
             return _bound(self.head(label, tuple(name for name, _ in atom.values)), atom)
         # A variable that is an INT here and a FLOAT elsewhere is a FLOAT, to which the scan converts.
         values = [Property(name, self._kind(rule, variable)) for name, variable in atom.values]
+        values += [Property(name, ValueType.PATH) for name, _ in atom.paths]
         return _bound(self.scan(label, tuple(values)), atom)
 
     def step(self, label: Label, order: PathOrder) -> Plan:

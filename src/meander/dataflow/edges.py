@@ -25,8 +25,9 @@ ARROW_TYPES: Mapping[ValueType | None, pa.DataType] = {
     ValueType.FLOAT: pa.float64(),
     ValueType.BOOL: pa.bool_(),
     ValueType.STRING: pa.large_string(),
+    ValueType.PATH: pa.large_string(),
 }
-"""The Arrow type of a column of values, on the way in and on the way out."""
+"""The Arrow type of a column of values, on the way in and on the way out; a path comes in as its JSON text."""
 
 INFINITY = 2**62
 """Later than every time; the frontier of a finished run."""
@@ -34,8 +35,9 @@ INFINITY = 2**62
 MAX_TIME = parsing.MAX_TIME
 """The latest time of an edge: with a window added it is still before `INFINITY`."""
 
-STRING, INTEGER, FLOAT, BOOL = 0, 1, 2, 3
-"""The kinds of a name: UTF-8 bytes; an int64 or a double as eight bytes, little-endian; a byte that is 0 or 1.
+STRING, INTEGER, FLOAT, BOOL, PATH = 0, 1, 2, 3, 4
+"""The kinds of a name: UTF-8 bytes; an int64 or a double as eight bytes, little-endian; a byte that is 0 or 1; the
+JSON text of a path.
 
 Vertices are strings and integers. All kinds are values of properties; a TIME is an integer.
 """

@@ -260,7 +260,7 @@ def arrival_names(selection: Selection, key: Array) -> Array:
     begin = selection.arity
     kinds = [ValueType.STRING] * (selection.of.label is None) + [value.type for value in selection.named]
     for kind in kinds:
-        if kind is None or kind is ValueType.STRING:
+        if kind in (None, ValueType.STRING, ValueType.PATH):
             names.append(key[key[:, begin + GIVEN] != 0, begin + LOW])
         begin += WORDS
     return np.concatenate(names)

@@ -55,7 +55,7 @@ COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
 
 LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
 
-NAMES = frozenset({ValueType.VERTEX, ValueType.STRING})
+NAMES = frozenset({ValueType.VERTEX, ValueType.STRING, ValueType.PATH})
 """The types whose values are names: spans of bytes, or interned numbers."""
 
 

@@ -24,12 +24,14 @@ from meander.dataflow.edges import (
     match_labels,
 )
 from meander.dataflow.layout import EDGE_FIELDS, EXPIRY, TIME_DIGITS, StreamLayout
+from meander.dataflow.path_texts import arrow_paths, checked_paths, is_path_type, python_paths
 from meander.errors import InputError
 from meander.kernels.jit import Array
 from meander.kernels.parsing import BAD_VALUE, FINE, NO_FIELD, NOT_UTF8, judge_text
 from meander.kernels.parsing_times import read_iso_time, read_iso_times
 from meander.kernels.parsing_values import (
     Spans,
+    find_lists,
     find_strings,
     read_bools,
     read_floats,
@@ -49,8 +51,10 @@ READABLE = {
     ValueType.STRING: frozenset({ValueType.STRING}),
     ValueType.BOOL: frozenset({ValueType.BOOL}),
     ValueType.TIME: frozenset({ValueType.TIME, ValueType.INT, ValueType.STRING}),
+    ValueType.PATH: frozenset({ValueType.PATH, ValueType.STRING}),
 }
-"""For each type of a property the types of columns that can hold it; a string may be a time of ISO 8601."""
+"""For each type of a property the types of columns that can hold it; a string may be a time of ISO 8601, or the JSON
+text of a path."""
 
 Converted = tuple[pa.Array, Array | None]
 """A column, and the rows whose value is not of its type (None: there are none)."""
@@ -103,6 +107,12 @@ def from_spans(spans: Spans, kind: ValueType, verdict: Array, bad: int, digits: 
     if kind is ValueType.STRING:
         find_strings(spans, verdict, bad, valid)
         return _strings(spans, valid)
+    if kind is ValueType.PATH:
+        find_lists(spans, verdict, bad, valid)
+        column, is_bad = checked_paths(_strings(spans, valid))
+        if is_bad is not None:
+            verdict[is_bad] = bad
+        return column
     if kind is ValueType.FLOAT:
         return _floats(spans, verdict, bad)
     if kind is ValueType.BOOL:
@@ -162,6 +172,8 @@ def value_type(kind: pa.DataType) -> ValueType | None:
         return ValueType.FLOAT
     if pa.types.is_boolean(plain):
         return ValueType.BOOL
+    if is_path_type(plain):
+        return ValueType.PATH
     return ValueType.TIME if pa.types.is_timestamp(plain) or pa.types.is_date(plain) else None
 
 
@@ -179,6 +191,8 @@ def check_readable(
 ) -> None:
     if given not in READABLE[wanted] and not is_null:
         hint = f"declare the property as {given}, or convert the column" if given else "convert the column"
+        if wanted is ValueType.PATH:
+            hint = "a path is a list of edges [src, label, trg]; declare the property with its own type"
         raise InputError(f"{column} has type {shown_type}, and the query reads it as {wanted}", hint=hint)
 
 
@@ -192,6 +206,8 @@ def from_arrow_column(column: pa.Array, kind: ValueType, unit: str) -> Converted
         given = column.type
     if kind is ValueType.STRING:
         return _valid_text(column.cast(pa.large_string()))
+    if kind is ValueType.PATH:
+        return _paths_of_text(column.cast(pa.large_string())) if is_string(given) else arrow_paths(column)
     if kind is ValueType.BOOL:
         return column, None
     if kind is ValueType.FLOAT:
@@ -219,6 +235,12 @@ def _valid_text(column: pa.Array) -> Converted:
     if not bad.any():
         return column, None
     return pc.if_else(pa.array(bad), None, column), bad
+
+
+def _paths_of_text(column: pa.Array) -> Converted:
+    text, bad = _valid_text(column)
+    paths, others = checked_paths(text)
+    return paths, others if bad is None else bad if others is None else bad | others
 
 
 def _without_nan(column: pa.Array) -> pa.Array:
@@ -278,6 +300,7 @@ PYTHON_TYPES: Mapping[ValueType, tuple[type, ...]] = {
     ValueType.STRING: (str,),
     ValueType.BOOL: (bool, np.bool_),
     ValueType.TIME: (int, np.integer),
+    ValueType.PATH: (),
 }
 """The types of Python objects that Arrow converts as they are; bool, a subclass of int, counts for BOOL alone."""
 
@@ -287,6 +310,8 @@ MICROSECOND = datetime.timedelta(microseconds=1)
 
 def from_python(values: Sequence[Any], kind: ValueType, unit: str) -> Converted:
     """The values of Python objects. None and NaN are null; a TIME may be a datetime, a date, or text of ISO 8601."""
+    if kind is ValueType.PATH:
+        return python_paths([None if is_nan(value) else value for value in values])
     kinds = set(map(type, values)) - {type(None)}
     if all(
         issubclass(known, PYTHON_TYPES[kind]) and _is_flag(known) == (kind is ValueType.BOOL)

@@ -6,7 +6,8 @@ expiry is read like a property, so that it goes wherever the properties of edges
 
 Tuples that differ in a property which the query does not name are different tuples, and a record that ends one of
 them does not end the other. So the properties of a record are also read as one text, `ALL_PROPERTIES`: each that is
-not null as in JSON, after a comma. A scan compares what is left of it without the properties that it names.
+not null as in JSON, after a comma. A scan compares what is left of it without the properties that it names. Paths are
+not in it: no two tuples differ in their paths alone, and a record that ends a tuple has none.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.answers import NO_EXPIRY, STRINGS, Answers
+from meander.dataflow.answers import NO_EXPIRY, STRINGS, Answers, ValueColumn
 from meander.dataflow.answers import PROPERTIES as PROPERTIES_FIELD
 from meander.dataflow.edges import ARROW_TYPES, INFINITY, Edges, constant_text
 from meander.dataflow.layout import ANSWER, ANSWER_LABEL, EXPIRY, PROPERTIES, StreamLayout
 from meander.dataflow.property_columns import is_nan, is_string
 from meander.dataflow.value_names import value_array
 from meander.kernels.jit import Array
-from meander.syntax.values import ALL_PROPERTIES
+from meander.syntax.values import ALL_PROPERTIES, ValueType
 
 
 def expiries(edges: Edges) -> Array:
@@ -109,6 +110,8 @@ def properties_column(fields: pa.Array) -> pa.Array:
     nothing = pa.scalar("", STRINGS)
     members = []
     for field in fields.type:
+        if pa.types.is_nested(field.type):
+            continue
         name = pa.scalar(f",{json.dumps(field.name, ensure_ascii=False)}:", STRINGS)
         text = _json_column(pc.struct_field(fields, field.name))
         members.append(pc.binary_join_element_wise(name, text, nothing))
@@ -124,9 +127,7 @@ def without_named(texts: pa.Array, names: Iterable[str]) -> pa.Array:
 
     # A quotation mark within a value has a backslash before it, so what looks like a name is one.
     named = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in names)
-    rest = pc.replace_substring_regex(
-        texts.cast(STRINGS), rf',(?:{named}):(?:"(?:[^"\\]|\\.)*"|[^,"\[{{]*)', ""
-    )
+    rest = pc.replace_substring_regex(texts.cast(STRINGS), rf',(?:{named}):(?:"(?:[^"\\]|\\.)*"|[^,"]*)', "")
     return pc.if_else(pc.equal(rest, ""), None, rest)
 
 
@@ -136,7 +137,7 @@ def _json_column(column: pa.Array) -> pa.Array:
 
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+    if pa.types.is_binary(column.type):
         values = column.to_pylist()
         return pa.array([None if value is None else _json(value) for value in values], STRINGS)
     text = column.cast(STRINGS)
@@ -205,7 +206,7 @@ def properties_text(properties: Mapping[str, Any]) -> str | None:
     members = [
         f",{json.dumps(name, ensure_ascii=False)}:{_json(value)}"
         for name, value in properties.items()
-        if value is not None and not is_nan(value)
+        if value is not None and not is_nan(value) and not isinstance(value, list | tuple | Mapping)
     ]
     return "".join(members) or None
 
@@ -239,12 +240,14 @@ def edges_of_answers(answers: Answers, layout: StreamLayout) -> Edges | None:
         return None
     label = ANSWER_LABEL if is_vertex else answers.label
     given = {column.name: column for column in answers.properties}
+    if answers.path is not None:
+        given.setdefault("path", ValueColumn("path", ValueType.PATH, answers.path))
     properties = {}
     for name, kind in layout.types.items():
         column = given.get(layout.column(name))
         if name == EXPIRY.name:
             properties[name] = pa.array(answers.exp, mask=answers.exp == NO_EXPIRY)
-        elif name == ALL_PROPERTIES.name and given:
+        elif name == ALL_PROPERTIES.name and answers.properties:
             properties[name] = properties_column(PROPERTIES_FIELD.column(answers, STRINGS))
         elif column is None:
             properties[name] = pa.nulls(answers.rows, ARROW_TYPES[kind])

@@ -18,6 +18,7 @@ from meander.dataflow.batch import Batch, empty_batch
 from meander.dataflow.edges import concat_texts
 from meander.dataflow.matching import MatchSearch, key_of
 from meander.dataflow.operator import Context
+from meander.dataflow.path_texts import read_paths
 from meander.dataflow.proving import Prover
 from meander.dataflow.state import Array
 from meander.dataflow.vertices import Vertices
@@ -26,6 +27,7 @@ from meander.kernels.spans import wrapping
 from meander.kernels.standing import ProvedEdges
 from meander.physical.plan import (
     ChoiceTrace,
+    ColumnTrace,
     PathTrace,
     PatternOp,
     PatternTrace,
@@ -114,6 +116,8 @@ class Tracer:
                 context = self.context
                 prover = Prover([proof], context.graph, context.relations, context.store)
                 return PathStep(prover, values)
+            case ColumnTrace(columns):
+                return ColumnStep(columns)
             case PatternTrace():
                 return PatternStep([self._pattern(trace)], self.context)
             case ChoiceTrace(patterns):
@@ -154,6 +158,21 @@ class PathStep:
         offsets = np.concatenate([[0], np.cumsum(length)])
         steps = np.repeat(begin - offsets[:-1], length) + np.arange(offsets[-1])
         yield FoundRows(np.repeat(tuples.record, length), proved.row[steps])
+
+
+class ColumnStep:
+    """The paths that the tuple of a scan has among its values."""
+
+    def __init__(self, columns: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+        self.columns = columns
+
+    def __call__(self, tuples: Tuples, vertices: Vertices) -> Iterator[Found]:
+        for column, values in self.columns:
+            # Many answers may rest on one tuple: its path is read once.
+            numbers, place = np.unique(tuples.targets.key[:, column], return_inverse=True)
+            paths = read_paths(vertices.text(numbers))
+            begin, length = paths.offsets[:-1][place], np.diff(paths.offsets)[place]
+            yield FoundPaths(tuples.record, values, begin, length, paths.given[place], paths)
 
 
 class PatternStep:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from meander.dataflow.answers import Paths, ValueColumn, as_column
 from meander.dataflow.edges import ARROW_TYPES, BOOL, FLOAT, Text, arrow_text, frozen, integer_text
+from meander.dataflow.path_texts import path_column
 from meander.dataflow.state import Array
 
 
@@ -61,6 +62,8 @@ def list_values(column: ValueColumn) -> list[Any]:
 
 def value_array(column: ValueColumn) -> pa.Array:
     """A value of some answers as the column of properties that another stage reads."""
+    if isinstance(column.values, Paths):
+        return path_column(column.values)
     if isinstance(column.values, Text):
         return as_column(column.values)
     return pa.array(column.values, ARROW_TYPES[column.type])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.edges import Text, as_text, frozen, integer_text
+from meander.dataflow.edges import PATH, Text, as_text, frozen, integer_text
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Store
 from meander.dataflow.value_names import BOOL_NAMES, float_of, float_text, numbers_of, text_of
@@ -126,7 +126,10 @@ class Vertices:
         if pa.types.is_boolean(column.type):
             return self.intern(BOOL_NAMES)[numbers_of(column).astype(np.intp)]
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            return self.intern(text_of(column))
+            names = text_of(column)
+            if kind is ValueType.PATH:
+                names = names._replace(kind=np.full(names.rows, PATH, np.int8))
+            return self.intern(names)
         if kind is ValueType.FLOAT or pa.types.is_floating(column.type):
             return self.intern(float_text(float_of(column)))
         return self.intern(integer_text(numbers_of(column)))
@@ -139,7 +142,7 @@ class Vertices:
 
     def values(self, numbers: Array, kind: ValueType) -> Array | Text:
         """The values of the numbers: int64 for INT and TIME, float64, bool, or names."""
-        if kind in (ValueType.STRING, ValueType.VERTEX):
+        if kind in (ValueType.STRING, ValueType.VERTEX, ValueType.PATH):
             return self.text(numbers)
         bits: Array = self.names.span[numbers, HEAD]
         if kind is ValueType.FLOAT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from meander.algebra.nodes import Plan
+from meander.algebra.nodes import Path, Plan
 from meander.algebra.printing import notation, path_expression
 from meander.algebra.printing import tree as logical_tree
 from meander.algebra.routes import paths_at
@@ -125,8 +125,13 @@ class Explanation:
     def _path_values(self, result: str) -> Iterator[str]:
         """Where the paths come from that answers have as values."""
         for name, route in self.query.path_values[result]:
-            paths = dict.fromkeys(paths_at(self.query.canonical[result], route))
-            shown = " or ".join(f"{name_text(path.label)} ({path_expression(path)})" for path in paths)
+            found = dict.fromkeys(paths_at(self.query.canonical[result], route))
+            shown = " or ".join(
+                f"{name_text(node.label)} ({path_expression(node)})"
+                if isinstance(node, Path)
+                else f"{name_text(str(value))} of a tuple of {node.stream}"
+                for node, value in found
+            )
             yield f"{result}.{name_text(name)}: the path {shown} of a match that lasts as long as the record"
 
     def _choice(self, result: str) -> str:

@@ -37,6 +37,7 @@ from meander.kernels.parsing_times import read_iso_time
 from meander.kernels.parsing_values import (
     DOT,
     JSON_BOOL,
+    JSON_LIST,
     JSON_NUMBER,
     JSON_STRING,
     LOWER_E,
@@ -379,12 +380,16 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
                     rows.kind[text, row] = JSON_STRING
                 continue
             at = begin + 1
-        elif (data[at] == OPEN or data[at] == OPEN_LIST) and field < 0 and value_row == ABSENT:
-            if inside or (key >= 0 and key == shape.nested.answer):
+        elif (data[at] == OPEN or data[at] == OPEN_LIST) and field < 0:
+            if data[at] == OPEN and value_row != ABSENT:
                 return -1
+            if not inside and key >= 0 and key == shape.nested.answer:
+                return -1
+            kind = JSON_LIST
             at = end_of_nested(data, at, stop)
             if at < 0:
                 return -1
+            end = at
         else:
             return -1
         if field >= 0 and begin >= 0:
@@ -393,7 +398,7 @@ def read_object(data: Array, at: int, stop: int, tail: int, shape: ObjectShape, 
             rows.start[value_row, row] = begin
             rows.end[value_row, row] = end
             rows.kind[value_row, row] = kind
-        if inside and text != ABSENT and begin >= 0:
+        if inside and text != ABSENT and begin >= 0 and kind != JSON_LIST:
             tail = append_member(data, (name, close + 1), (value, at), tail)
         at = skip_space(data, at, stop)
         if at >= stop:

@@ -17,8 +17,8 @@ from meander.kernels.jit import Array, kernel
 from meander.kernels.parsing import FINE, MINUS, NINE, PLUS, ZERO
 from meander.kernels.parsing_times import read_iso_time
 
-PLAIN, JSON_STRING, JSON_NUMBER, JSON_BOOL, JSON_OTHER = range(5)
-"""The kinds of a span that holds a value; `JSON_OTHER` (a list or an object) is of no type."""
+PLAIN, JSON_STRING, JSON_NUMBER, JSON_BOOL, JSON_LIST, JSON_OTHER = range(6)
+"""The kinds of a span that holds a value; a `JSON_LIST` may be a path, and `JSON_OTHER` (an object) is of no type."""
 
 
 class Spans(NamedTuple):
@@ -237,6 +237,19 @@ def read_times(spans: Spans, verdict: Array, bad: int, digits: int, values: Arra
         values[row] = value
         valid[row] = fits
         if not fits:
+            verdict[row] = bad
+
+
+@kernel
+def find_lists(spans: Spans, verdict: Array, bad: int, valid: Array) -> None:
+    """What may be a PATH: fields without type, and lists of JSON."""
+    for row in range(verdict.size):
+        valid[row] = False
+        if verdict[row] != FINE or is_null(spans, row):
+            continue
+        if spans.kind[row] in (PLAIN, JSON_LIST):
+            valid[row] = True
+        else:
             verdict[row] = bad
 
 

@@ -30,7 +30,7 @@ from meander.kernels.writing import (
 # What a piece of a node's text writes after its literal, where it is no column of the node.
 TIME, EXPIRY, CHILDREN, END = -1, -2, -3, -4
 
-STRING, INTEGER, FLOAT = 0, 1, 2
+STRING, INTEGER, FLOAT, BOOL, PATH = 0, 1, 2, 3, 4
 TRUE = np.frombuffer(b"true", np.uint8)
 FALSE = np.frombuffer(b"false", np.uint8)
 
@@ -106,6 +106,8 @@ def measure_texts(trees: Trees, shapes: Shapes, values: Values, most: Array) -> 
                 if name_kind == STRING:
                     start = names.span[number, START]
                     total += escaped_length(names.arena, start, start + names.span[number, LENGTH])
+                elif name_kind == PATH:
+                    total += names.span[number, LENGTH]
                 elif name_kind == FLOAT:
                     total += values.end[position] - values.start[position]
                 else:
@@ -127,6 +129,9 @@ def put_column(out: Array, at: int, values: Values, number: int, position: int) 
         return put_string(out, at, names.arena, start, start + names.span[number, LENGTH])
     if kind == INTEGER:
         return put_integer(out, at, names.span[number, HEAD])
+    if kind == PATH:
+        start = names.span[number, START]
+        return put_literal(out, at, names.arena, start, start + names.span[number, LENGTH])
     if kind == FLOAT:
         return put_literal(out, at, values.text, values.start[position], values.end[position])
     if names.span[number, HEAD] != 0:

@@ -15,7 +15,7 @@ from meander.algebra import automata
 from meander.algebra.derivations import Head
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.printing import path_expression, value_names
-from meander.algebra.routes import Each, Input, PathValue, Route
+from meander.algebra.routes import Column, Each, Input, PathValue, Route
 from meander.algebra.trees import walk
 from meander.errors import ArgumentError
 from meander.physical.path_operators import ASCENDING, PATH_OPERATORS
@@ -149,6 +149,14 @@ class PathTrace:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnTrace:
+    """The paths that the tuple has in some of its columns; each is those of `values`, which number path values of a
+    result."""
+
+    columns: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PatternTrace:
     """A match of `pattern` that gives the tuple; the tuples of some of its inputs, by number, are traced further."""
 
@@ -170,7 +178,7 @@ class UnionTrace:
     inputs: tuple[tuple[int, Trace], ...]
 
 
-Trace = PathTrace | PatternTrace | ChoiceTrace | UnionTrace
+Trace = PathTrace | ColumnTrace | PatternTrace | ChoiceTrace | UnionTrace
 """How the path values of a tuple are found: from it down to tuples that prove it."""
 
 
@@ -194,6 +202,10 @@ def is_timed(trace: Trace | None, value: int) -> bool:
     match trace:
         case PathTrace(proof, values):
             return value in values and bool(proof.path.order)
+        case ColumnTrace(columns):
+            return any(
+                value in values for _, values in columns
+            )  # whether they have is not known before they come
         case PatternTrace(_, inputs) | UnionTrace(inputs):
             return any(is_timed(inner, value) for _, inner in inputs)
         case ChoiceTrace(patterns):
@@ -506,8 +518,15 @@ class _Builder:
                 for operator in traces:
                     self.index(operator)
                 return UnionTrace(tuple(traces.items()))
-            case WScan() | Receive():
-                raise AssertionError("an edge of a stream has no path")
+            case WScan():
+                columns: dict[int, list[int]] = {}
+                names = [value.name for value in plan.values]
+                for value, route in routes.items():
+                    assert isinstance(route, Column)
+                    columns.setdefault(plan.arity + names.index(route.name), []).append(value)
+                return ColumnTrace(tuple((column, tuple(values)) for column, values in columns.items()))
+            case Receive():
+                raise AssertionError("another stage has the paths")
 
 
 def _looked_up(plan: Plan) -> tuple[Plan, ...]:

@@ -252,7 +252,7 @@ class ConditionBuilder(TreeBuilder[T]):
             )
         if kind is None:
             return DeclaredProperty(name, None)
-        if kind.upper() not in PROPERTY_TYPES:
+        if kind.upper() not in (*PROPERTY_TYPES, ValueType.PATH):
             close = difflib.get_close_matches(kind.upper(), PROPERTY_TYPES, n=1)
             raise self.error(
                 f"unknown type {kind}",

@@ -7,7 +7,8 @@ like any value, in either way.
     Notify(u, m, P: P) <- follows+(u, v) as P, posts(v, m).
     Answer(x, y, why: P) <- Notify(x, y, P), knows(x, y).
 
-A name stands for a path where its rule names one so, or binds it to a value that is a path in the rules of a head.
+A name stands for a path where its rule names one so, or binds it to a value that is a path in the rules of a head, or
+that a stream of TUPLES declares as a PATH.
 Such values are moved to `Rule.paths` and `Atom.paths` here; nothing after this compares, joins or types them.
 """
 
@@ -19,7 +20,7 @@ from dataclasses import replace
 from meander.errors import QueryError, Span
 from meander.syntax.printing import short_list
 from meander.syntax.query import Atom, Label, PathExpr, RegularQuery, Rule, Values, Variable, labels_of
-from meander.syntax.values import refs
+from meander.syntax.values import ValueType, refs
 
 
 def resolve_paths(query: RegularQuery, text: str = "") -> RegularQuery:
@@ -32,6 +33,10 @@ class _Resolver:
     def __init__(self, query: RegularQuery, text: str) -> None:
         self.query = query
         self.text = text
+        self.declared = {
+            stream.name: {name for name, kind in stream.properties if kind is ValueType.PATH}
+            for stream in query.streams
+        }
         self.returned = self._returned()
 
     def _returned(self) -> dict[str, set[str]]:
@@ -41,7 +46,7 @@ class _Resolver:
         while changed:
             changed = False
             for rule in self.query.rules:
-                paths = _paths_of(rule, returned)
+                paths = _paths_of(rule, returned, self.declared)
                 found = {name for name, variable in (*rule.values, *rule.paths) if variable.name in paths}
                 found |= {variable.name for variable in rule.args if variable.name in paths}
                 changed |= not found <= returned[rule.head]
@@ -52,7 +57,7 @@ class _Resolver:
         return replace(self.query, rules=tuple(map(self.rule, self.query.rules)))
 
     def rule(self, rule: Rule) -> Rule:
-        paths = _paths_of(rule, self.returned)
+        paths = _paths_of(rule, self.returned, self.declared)
         self.check_uses(rule, paths)
         body = tuple(self.atom(atom, rule.span is not None) for atom in rule.body)
         vertices = _vertices(rule)
@@ -98,8 +103,7 @@ class _Resolver:
 
     def known(self, expr: PathExpr) -> Collection[str]:
         """The values of an edge that are paths."""
-        is_head = isinstance(expr, Label) and expr.stream is None
-        return self.returned.get(expr.name, ()) if is_head and isinstance(expr, Label) else ()
+        return _paths_of_edge(expr, self.returned, self.declared)
 
     # -- errors
 
@@ -154,7 +158,7 @@ class _Resolver:
                 span,
                 "all rules of one head return a path under the same name",
             )
-        paths = _paths_of(rule, self.returned)
+        paths = _paths_of(rule, self.returned, self.declared)
         return self.error(
             f"the body of {rule.head} has no path named {variable.name}",
             span,
@@ -167,17 +171,27 @@ class _Resolver:
         return QueryError(message, text=self.text, span=span, hint=hint)
 
 
-def _paths_of(rule: Rule, returned: Mapping[str, Collection[str]]) -> dict[str, Span | None]:
+def _paths_of_edge(
+    expr: PathExpr, returned: Mapping[str, Collection[str]], declared: Mapping[str, Collection[str]]
+) -> Collection[str]:
+    """The values of an edge that are paths."""
+    if not isinstance(expr, Label):
+        return ()
+    return returned.get(expr.name, ()) if expr.stream is None else declared.get(expr.stream, ())
+
+
+def _paths_of(
+    rule: Rule, returned: Mapping[str, Collection[str]], declared: Mapping[str, Collection[str]]
+) -> dict[str, Span | None]:
     """The names that stand for paths in a rule."""
     paths: dict[str, Span | None] = {}
     for atom in rule.body:
         if atom.name is not None:
             paths[atom.name] = atom.span
-        if isinstance(atom.expr, Label) and atom.expr.stream is None:
-            known = returned.get(atom.expr.name, ())
-            for name, variable in (*atom.values, *atom.paths):
-                if name in known:
-                    paths[variable.name] = variable.span
+        known = _paths_of_edge(atom.expr, returned, declared)
+        for name, variable in (*atom.values, *atom.paths):
+            if name in known:
+                paths[variable.name] = variable.span
     return paths
 
 

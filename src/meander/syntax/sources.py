@@ -66,6 +66,7 @@ class Sources(TextErrors):
             self._check_source(clause, clause.source)
         if clause.properties is not None:
             self.declared_properties[name] = tuple(declared.name.value for declared in clause.properties)
+        self._check_paths(clause)
         if name in self.views and name not in self.view_labels:
             rules = splice(name, self.views[name])
             self.view_labels[name] = tuple(dict.fromkeys(rule.head.partition(".")[2] for rule in rules))
@@ -109,6 +110,17 @@ class Sources(TextErrors):
         elif clause.slide is not None or name not in self.streams:
             raise self._missing_window(name, clause.span)
         return rules
+
+    def _check_paths(self, clause: SourceClause) -> None:
+        """Refuse paths among the properties of edges."""
+        for declared in clause.properties or ():
+            if declared.type is ValueType.PATH and not clause.is_tuples:
+                raise self.error(
+                    f"{clause.name.value} has no paths: {declared.name.value} is declared as one",
+                    declared.name.span,
+                    f"only answers of a run have paths: {self.keyword} {clause.name.value} TUPLES "
+                    f"({declared.name.value} PATH)",
+                )
 
     def _check_source(self, clause: SourceClause, source: Name) -> None:
         name = clause.name.value

@@ -152,6 +152,9 @@ class _Inference:
                         self.sites.append(_Site(self._owner(label), label.predicate, located))
                         for ref in refs(label.predicate):
                             self.named[self._owner(label), str(ref.name)] = None
+                if isinstance(atom.expr, Label) and atom.expr.stream is not None:
+                    for name, _ in atom.paths:
+                        self.named[self._owner(atom.expr), name] = None
                 if atom.values and isinstance(atom.expr, Label):
                     for name, variable in atom.values:
                         key = (self._owner(atom.expr), name)
@@ -289,6 +292,15 @@ class _Inference:
 
     def _check_link(self, prop: Key, variable: Key, span: Span | None) -> None:
         kind, bound = self.types.get(prop), self.types.get(variable)
+        if kind is ValueType.PATH:
+            stream, name = prop[0].removeprefix("s."), prop[1]
+            raise QueryError(
+                f"{name} of {stream} is a path",
+                text=self.text,
+                span=span,
+                hint=f"declare it as one, in Datalog as STREAM {stream} TUPLES ({name} PATH), in G-CORE as "
+                f"ON {stream} TUPLES ({name} PATH)",
+            )
         if bound is None or kind is bound or (kind in NUMBERS and bound in NUMBERS):
             return
         name = variable[1]

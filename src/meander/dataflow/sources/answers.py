@@ -37,7 +37,11 @@ class AnswerSource(Source):
         layout.check_properties(known, "the answers")
 
     def column_types(self) -> Mapping[str, ValueType | None]:
-        return {name: kind for schema in self.schemas.values() for name, kind in schema.values}
+        types: dict[str, ValueType | None] = {}
+        for schema in self.schemas.values():
+            types |= {"path": ValueType.PATH} if schema.paths else {}
+            types |= dict(schema.values)
+        return types
 
     def column_names(self, layout: StreamLayout) -> list[str]:
         return [name for schema in self.schemas.values() for name in schema.arrow.names]

@@ -28,7 +28,14 @@ from meander.kernels.parsing import (
     Rows,
 )
 from meander.kernels.parsing_json import NestedShape, ObjectShape, split_jsonl
-from meander.kernels.parsing_values import JSON_BOOL, JSON_NUMBER, JSON_OTHER, JSON_STRING, PLAIN
+from meander.kernels.parsing_values import (
+    JSON_BOOL,
+    JSON_LIST,
+    JSON_NUMBER,
+    JSON_OTHER,
+    JSON_STRING,
+    PLAIN,
+)
 from meander.syntax.values import ALL_PROPERTIES
 
 
@@ -98,7 +105,7 @@ def _judge_object(buffer: Array, tail: int, rows: Rows, row: int, layout: Stream
         )
         if not isinstance(fields, dict):
             raise ValueError(fields)
-        values = [_value(given_value(fields, layout, name)) for name in layout.types]
+        values = [_value(given_value(fields, layout, name), len(raw)) for name in layout.types]
         edge, is_vertex = row_of_record(fields, layout, _number)
         verdict = judge_row(edge)
     except (UnicodeDecodeError, UnicodeEncodeError):
@@ -149,12 +156,22 @@ def _number(value: Any) -> Any:
         return float(value)
 
 
-def _value(value: Any) -> tuple[int, bytes]:
-    """The kind and the text of a property's value; null is `PLAIN`."""
+def _numbers(value: Any) -> Any:
+    """A value of JSON with numbers as Python has them."""
+    if isinstance(value, dict):
+        return {name: _numbers(part) for name, part in value.items()}
+    return [_numbers(part) for part in value] if isinstance(value, list) else _number(value)
+
+
+def _value(value: Any, most: int) -> tuple[int, bytes]:
+    """The kind and the text of a property's value, which has at most as many bytes as its line; null is `PLAIN`."""
     if value is None:
         return PLAIN, b""
     if isinstance(value, bool):
         return JSON_BOOL, b"true" if value else b"false"
     if isinstance(value, str) and is_encodable(value):
         return JSON_NUMBER if isinstance(value, NumberText) else JSON_STRING, value.encode()
+    if isinstance(value, list):
+        text = json.dumps(_numbers(value), ensure_ascii=False, separators=(",", ":")).encode()
+        return (JSON_LIST, text) if len(text) <= most else (JSON_OTHER, b"")
     return JSON_OTHER, b""

@@ -26,6 +26,7 @@ EXAMPLES = {
     ValueType.STRING: "x",
     ValueType.BOOL: "true",
     ValueType.TIME: "1",
+    ValueType.PATH: '[["a","b","c"]]',
 }
 
 OTHER_MODULES = (
