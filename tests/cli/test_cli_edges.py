@@ -45,6 +45,21 @@ def test_late_edges_are_counted_and_the_first_is_shown_with_its_line(tmp_path: P
     )
 
 
+def test_a_field_in_quotes_with_a_line_break_is_explained(tmp_path: Path) -> None:
+    rows = 'x,a,y,1,"one\nrow"\ny,a,z,2,plain\n'
+    done = local(tmp_path, f"src,label,trg,ts,note\n{rows}", name="s.csv")
+    assert done.returncode == 0
+    assert figures(done.stderr) == "1 edge, 0 late, 2 rejected, 1 answer"
+    assert done.stderr.count("hint: a field in quotes ends on its own line") == 2
+
+
+@pytest.mark.parametrize("content", ["", "src,label,trg,ts\n"], ids=["empty", "header"])
+def test_input_without_rows_is_noted(tmp_path: Path, content: str) -> None:
+    done = local(tmp_path, content, name="s.csv")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("note: the input has no rows\n")
+
+
 @pytest.mark.parametrize(
     ("content", "reasons"),
     [

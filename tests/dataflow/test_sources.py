@@ -368,6 +368,14 @@ def test_a_csv_header_without_the_columns_is_an_error(tmp_path: Path, header: st
         read_text(tmp_path, "a.csv", header + "\na,l,b,1,2\n")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_a_csv_file_in_utf16_is_an_error_that_names_the_encoding(tmp_path: Path, encoding: str) -> None:
+    mark = "\ufeff" if encoding.endswith("be") else ""
+    (tmp_path / "a.csv").write_text(f"{mark}src,label,trg,ts\na,l,b,1\n", encoding=encoding)
+    with pytest.raises(InputError, match=r"a.csv is in UTF-16\nhint: save it as UTF-8"):
+        read(tmp_path / "a.csv")
+
+
 def test_what_is_not_parquet_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"a.parquet cannot be read as Parquet"):

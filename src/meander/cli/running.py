@@ -98,6 +98,8 @@ def run(request: Request, runner: str) -> None:
             print_warning(message)
 
     def summarize() -> None:
+        if not started.tally.rows and not started.resumed:
+            print_note("note: the input has no rows")
         # An earlier run may have had what this one, which resumes it, has not.
         for unseen in started.tally.unseen(started.labels_unseen) if not started.resumed else ():
             print_note(f"note: {unseen}")

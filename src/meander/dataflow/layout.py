@@ -144,7 +144,10 @@ class StreamLayout:
                 )
         for column in self.columns_read.values():
             if names.count(column) > 1:
-                raise InputError(f"{where} has more than one column {column}")
+                raise InputError(
+                    f"{where} has more than one column {column}",
+                    hint="give one of them another name: which of them is meant cannot be told from the name",
+                )
 
     def check_properties(self, names: Iterable[str], where: str) -> None:
         """Refuse rows without a column for one of the properties."""

@@ -197,7 +197,7 @@ def hint_for(reject: Reject) -> str:
         return HINTS.get(reject.reason, "")
     path = Path(reject.path)
     if path.name.endswith(ENDINGS):
-        return file_format(path).row_hint
+        return file_format(path).hint_for_row(reject.text)
     return "an edge has src, label, trg, ts and perhaps op"
 
 

@@ -68,8 +68,42 @@ _SHORTEST = r"\b(?P<rank>(?:(?:all|any|\d+)\s+)?(?:shortest|cheapest))\b\s*"
 _IS_SHORTEST = "{rank} ranks paths, and an answer holds if there is any path"
 _UNEQUAL = r"(?P<sign>≠|=/=|<\s+>|!\s+=)"
 
+_LIKE = r"\b(?P<word>(?:not\s+)?(?:i?like|similar|matches|contains|starts\s+with|ends\s+with))\b\s*"
+_IS_LIKE = "texts compare as a whole, without {word}"
+_BETWEEN = (
+    r"(?P<name>[\w.`]+)\s+between\s+(?P<low>[^\s,()\[\]{}]+)\s+and\s+(?P<high>[^\s,()\[\]{}.]+(?:\.\d+)?)"
+)
+_IS_BETWEEN = "there is no BETWEEN"
+_IS_NULL = r"(?P<name>[\w.`]+)\s+is\s+(?:not\s+)?(?:null|missing|unknown)\b\s*"
+_NULL = "a missing value compares with nothing"
+_IN = r"\bin\s*\((?P<values>[^()]*)\)?"
+_IN_LIST = "a list of values stands in square brackets"
+
 IN_DATALOG = (
     _construct(_UNEQUAL, "{sign} is no comparison", "unequal is written !=: x != y"),
+    _construct(_LIKE, _IS_LIKE, 'compare with = and !=, or list the texts: name in ["EUR", "USD"]'),
+    _construct(_BETWEEN, _IS_BETWEEN, "write both comparisons: {name} >= {low} and {name} <= {high}"),
+    _construct(
+        _IS_NULL,
+        _NULL,
+        "an atom that binds {name} does not match an edge without it; edges that lack it cannot be asked for",
+    ),
+    _construct(_IN, _IN_LIST, "write in [{values}]"),
+    _construct(
+        r"\b(?P<order>(?:strictly\s+)?ascending)\s+as\s+(?P<name>[\w`]+)",
+        "the name of a path comes before its order",
+        "write as {name} {order}",
+    ),
+    _construct(
+        rf"\b(?P<kind>stream|table)\s+(?P<stream>{_NAME})\s+(?P<name>{_NAME})\s+(?P<type>int|float|string|bool|time)\b",
+        "properties are declared in parentheses",
+        "write {kind} {stream} ({name} {type}) …",
+    ),
+    _construct(
+        rf"\b(?P<kind>stream|table)\s+(?P<stream>{_NAME})\s*\([^()]*?(?P<name>{_NAME})\s*:\s*(?P<type>\w+)",
+        "a declaration has a name and a type, without a colon",
+        "write {kind} {stream} ({name} {type}) …",
+    ),
     _construct(r"==", "== is no comparison", "equal is written =: m = 5"),
     _construct(r"&&|\|\|", "conditions are joined by words", "write and, or, not: m > 5 and not ok"),
     _construct(
@@ -119,14 +153,54 @@ IN_DATALOG = (
         "bind the property, and compare: {name}: m, …, m = {sum}",
     ),
     _construct(
+        rf"\bor\s+(?P<atom>(?:{_NAME}\.)?{_NAME}\s*\([^()]*\))",
+        "{atom} is an atom, and or joins comparisons",
+        "alternatives are rules of one head, one rule for each; labels are joined in an expression: (a|b)(x, y)",
+    ),
+    _construct(
         rf"(?P<value>{_NAME})\.(?P<name>{_NAME})\s*(?=[-+*/<>=!])",
         "{value}.{name} is no value",
         "a property is bound to a variable in its atom, and that is compared: a(x, y, {name}: m), m > 5",
     ),
 )
 
+_ORDER = r"(?P<order>(?:strictly\s+)?ascending)\b"
+
 IN_GCORE = (
     _construct(_UNEQUAL, "{sign} is no comparison", "unequal is written <>: WHERE x <> y"),
+    _construct(_LIKE, _IS_LIKE, 'compare with = and <>, or list the texts: e.currency IN ["EUR", "USD"]'),
+    _construct(_BETWEEN, _IS_BETWEEN, "write both comparisons: {name} >= {low} AND {name} <= {high}"),
+    _construct(
+        _IS_NULL,
+        _NULL,
+        "a comparison with {name} is true only of edges that have it; edges that lack it cannot be asked for",
+    ),
+    _construct(_IN, _IN_LIST, "write IN [{values}]"),
+    _construct(
+        rf"/->\s*\([^()]*\)\s*{_ORDER}",
+        "the order of a path follows its expression",
+        "write -/p<…> {order} /->(y)",
+    ),
+    _construct(
+        r"-\[\s*(?:\w+\s*)?:(?P<label>[\w`]+)\s*(?P<times>\*|\+|\?|\{[\d,\s]+\})[^\]]*\]",
+        "an edge is one step",
+        "a path stands between slashes: -/p<:{label}{times}>/->",
+    ),
+    _construct(
+        r"<[^<>]*?:(?P<label>[\w`]+)\s*\[(?P<test>[^\[\]]*)\]",
+        "the step of a path has no predicate here",
+        "give the step a name: PATH big = (x)-[e:{label}]->(y) WHERE e.amount > 5, and follow -/p<~big+>/->",
+    ),
+    _construct(
+        r"-/[^/]*?<[^<>]*?(?P<edge>-?\[\s*\]-?)",
+        "a path follows edges of named labels",
+        "write the labels as alternatives: -/p<(:a|:b|:c)+>/->",
+    ),
+    _construct(
+        rf"\{{\s*(?P<edge>{_NAME})\.(?P<name>{_NAME})\s*[,}}]",
+        "a property map has names and values",
+        "write {{{name}: {edge}.{name}}}",
+    ),
     _construct(r"==", "== is no comparison", "equal is written =: e.port = 22"),
     _construct(r"&&|\|\|", "conditions are joined by words", "write AND, OR, NOT: e.amount > 5 AND NOT e.ok"),
     _construct(

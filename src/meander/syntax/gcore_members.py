@@ -3,7 +3,7 @@ variable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 
 from meander.syntax.conditions import Condition
@@ -59,7 +59,7 @@ class Members:
         ]
         return tuple(sorted(read, key=lambda pair: pair[0]))
 
-    def check_bound(self, equalities: Equalities) -> None:
+    def check_bound(self, equalities: Equalities, paths: Collection[str]) -> None:
         """Refuse members of what is neither an edge with a variable nor a vertex with a label."""
         for member, name in self._variables.items():
             variable = member.partition(".")[0]
@@ -71,6 +71,12 @@ class Members:
                     f"the vertex {variable} has no label, so it has no properties",
                     ref.span,
                     f"name a label of it: ({variable}:account)",
+                )
+            if variable in paths:
+                raise self.scope.error(
+                    f"{variable} is a path, and a path has no properties",
+                    ref.span,
+                    "its steps have: PATH big = (x)-[e:transfer]->(y) WHERE e.amount > 5, and follow -/p<~big+>/->",
                 )
             raise self.scope.error(
                 f"{variable} is not an edge of MATCH",

@@ -110,7 +110,7 @@ class QueryTranslator:
         equalities = Equalities(self.scope.text)
         blocks = [self.block(match, equalities) for match in self.query.matches]
         self.check_path_variables(blocks)
-        self.members.check_bound(equalities)
+        self.members.check_bound(equalities, self.path_names)
         predicate = self.conditions(self.query.where, equalities)
         ends = [self.ends(element) for element in self.query.elements]
         paths = {atom.name for block in blocks for body in block.variants for atom in body if atom.name}
@@ -268,7 +268,7 @@ class QueryTranslator:
                 Members(self.scope, [clause.where], [], self.taken_names | self.path_names),
             )
             atoms = self.atoms(clause.patterns, source, equalities)
-            self.members.check_bound(equalities)
+            self.members.check_bound(equalities, self.path_names)
             predicate = self.conditions(clause.where, equalities)
             self.members = outer
             self.check_path_variables([_Block(atoms, ())])

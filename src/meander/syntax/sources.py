@@ -16,6 +16,11 @@ from meander.syntax.query import Label, RegularQuery, Rule, Stream
 from meander.syntax.values import TIME_PROPERTY, Property, ValueType, refs
 from meander.syntax.views import splice
 
+_BESIDE = (
+    "; a predicate of a step compares these and literals, and what compares with a variable of the rule stands "
+    "beside the atoms: a(x, y, amount: n), n > m"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class DeclaredProperty:
@@ -200,8 +205,9 @@ class Sources(TextErrors):
             )
         return replace(label, name=f"{source}.{label.name}", stream=None)
 
-    def check_property(self, source: str, name: str, span: Span | None) -> None:
-        """Refuse a property that a declared stream does not list, if it lists any."""
+    def check_property(self, source: str, name: str, span: Span | None, advice: str = "") -> None:
+        """Refuse a property that a declared stream does not list, if it lists any; the `advice` is for a name that is
+        like none of them."""
         declared = self.declared_properties.get(source)
         if declared is None and source in self.streams:
             declared = self.declared_properties.get(self.streams[source].input)
@@ -211,12 +217,13 @@ class Sources(TextErrors):
         raise self.error(
             f"{source} has no property {name}",
             span,
-            f"its properties are {short_list(declared)}" + (f"; did you mean {close[0]}?" if close else ""),
+            f"its properties are {short_list(declared)}"
+            + (f"; did you mean {close[0]}?" if close else advice),
         )
 
     def _check_properties(self, label: Label, source: str) -> None:
         for ref in refs(label.predicate):
-            self.check_property(source, str(ref.name), ref.span)
+            self.check_property(source, str(ref.name), ref.span, _BESIDE)
 
     def _add_streams(self, streams: Iterable[Stream], span: Span) -> None:
         """A stream that is known already must have the same window and slide; its properties add up."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +21,19 @@ SEPARATORS = {
 }
 """What to do about a file with another separator."""
 
+OPEN_QUOTE_HINT = (
+    "a field in quotes ends on its own line: where fields have line breaks, save the file as .parquet or .jsonl, or "
+    "without them"
+)
+
 HEADER_HINT = "the first line of a .csv file names src, label, trg, ts and perhaps op, in any order"
 
 
 class CsvFormat(TextFormat):
     row_hint = "a line of a .csv file has a field for each column of the header, with a comma between"
+
+    def hint_for_row(self, text: str) -> str:
+        return OPEN_QUOTE_HINT if text.count('"') % 2 else self.row_hint
 
     def parser(self, reader: TextReader, head: bytes) -> tuple[Parser, bytes]:
         header, rest = reader.read_line(head)
@@ -39,6 +48,12 @@ class CsvFormat(TextFormat):
 
 def header_names(header: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([header]), [])]
+
+
+def check_encoding(header: bytes, path: Path) -> None:
+    """Refuse a file in UTF-16, as spreadsheets save it."""
+    if header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{path} is in UTF-16", hint="save it as UTF-8")
 
 
 def check_separator(names: Sequence[str], path: Path, layout: StreamLayout) -> None:
@@ -57,6 +72,7 @@ def check_separator(names: Sequence[str], path: Path, layout: StreamLayout) -> N
 
 def csv_parser(path: Path, header: bytes, layout: StreamLayout) -> Parser:
     """The parser for a file with this header."""
+    check_encoding(header, path)
     names = header_names(shown(header).rstrip("\r"))
     if names:
         check_separator(names, path, layout)

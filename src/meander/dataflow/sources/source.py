@@ -81,6 +81,10 @@ class FileFormat(ABC):
     fixed_columns = True
     """Whether all rows of a file have the same columns."""
 
+    def hint_for_row(self, text: str) -> str:
+        """What to do about a row that cannot be read."""
+        return self.row_hint
+
     @abstractmethod
     def check(self, path: Path, layout: StreamLayout) -> None:
         """Refuse a file that cannot be opened or that has not the columns of edges."""

@@ -67,7 +67,7 @@ def drop_replaced(edges: Edges, settled: int, *, from_start: bool) -> Edges:
 
 
 def drop_ended(edges: Edges, ends: Array, settled: int, reached: int, *, from_start: bool) -> Edges:
-    """The records of a stream of tuples, which expire at `ends`, without those that have ended before the time reached.
+    """The records of a stream of tuples, which expire at `ends`, without those that ended before the time reached.
 
     A retraction that says the same as a record in all properties removes it whatever a query names. Any other stays
     as long as a record that it may remove, and of equal ones the last.
@@ -75,9 +75,7 @@ def drop_ended(edges: Edges, ends: Array, settled: int, reached: int, *, from_st
     past = edges.take(slice(settled))
     vertex = np.zeros(settled, np.bool_) if past.vertex is None else past.vertex
     key = number_rows([name_codes(past.src), name_codes(past.label), name_codes(past.trg), vertex], settled)
-    values = [
-        value_codes(column) for name, column in (past.properties or {}).items() if name != EXPIRY.name
-    ]
+    values = [value_codes(column) for name, column in (past.properties or {}).items() if name != EXPIRY.name]
     alike = number_rows([key, *values], settled)
     row = np.arange(settled)
     retracts = past.op < 0
