@@ -119,7 +119,11 @@ def test_an_output_with_a_scheme_is_refused_and_no_folder_of_that_name_made(
 @pytest.mark.parametrize(
     ("option", "location", "message"),
     [
-        ("--checkpoint", "abfss://box@host/c", "a checkpoint is a folder on a local or mounted disk"),
+        (
+            "--checkpoint",
+            "abfss://box@host/c",
+            "a checkpoint is a folder on a local or mounted disk, or s3a://bucket/folder",
+        ),
         (
             "--rejects",
             "s3a://bucket/r.jsonl",

@@ -18,11 +18,11 @@ class NoKafka(Exception):
     """Why there is no Kafka on this machine."""
 
 
-def jars(name: str) -> Path:
-    """The folder of the jars of `broker` or `connector`, fetched if they are not there yet."""
+def jars(name: str, poms: Path = HERE) -> Path:
+    """The folder of the jars of `broker` or `connector`, or of another POM, fetched if they are not there yet."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    pom = HERE / f"{name}.xml"
-    folder = Path(home) / "meander" / "kafka" / f"{name}-{hash_of(pom)}"
+    pom = poms / f"{name}.xml"
+    folder = Path(home) / "meander" / poms.name / f"{name}-{hash_of(pom)}"
     if (folder / "complete").exists():
         return folder
     maven = shutil.which("mvn")

@@ -3,67 +3,18 @@ of a batch and started again with more to read."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_records, write_tsv
-
-from command import environment
-from meander.spark.checkpoint.notes import read_note
+from incidents import CLOSURE, assert_undisturbed, generate, read_records, write_tsv
+from run_processes import PATIENCE, Command
 
 pytestmark = pytest.mark.spark
 
 KILLS = 10
-PATIENCE = 600
-
-
-class Command:
-    """A process with a group of its own, and with what it says in a file."""
-
-    def __init__(self, folder, *arguments) -> None:
-        self.log = folder / "log"
-        with open(self.log, "ab") as log:
-            # Sending an interrupt must work though the shell that started the tests may ignore it.
-            self.process = subprocess.Popen(
-                [sys.executable, *arguments],
-                stdout=log,
-                stderr=log,
-                env=environment(),
-                start_new_session=True,
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-            )
-
-    def __enter__(self) -> Command:
-        return self
-
-    def __exit__(self, *exception) -> None:
-        """Whatever is left of it, its JVM and their Python workers."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def wait_for_batch(self, note) -> None:
-        """Until the note of a sink speaks of another batch than now."""
-        before = last_batch(note)
-        deadline = time.monotonic() + PATIENCE
-        while last_batch(note) == before:
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < deadline, self.said()
-            time.sleep(0.02)
-
-    def said(self) -> str:
-        return self.log.read_text()[-3000:]
-
-
-def last_batch(note) -> int:
-    return read_note(note)["batch"] if note.exists() else -1
 
 
 def start(folder, *more) -> Command:
@@ -139,21 +90,3 @@ def test_a_run_that_is_killed_ten_times_gives_every_answer_once(tmp_path) -> Non
 @pytest.mark.slow
 def test_a_run_goes_on_after_it_was_asked_to_end(tmp_path) -> None:
     survive(tmp_path, generate(33, 4000), [signal.SIGTERM, signal.SIGTERM], 33)
-
-
-@pytest.mark.slow
-def test_a_killed_executor_is_replaced(tmp_path) -> None:
-    rows = generate(34, 3000)
-    write_tsv(tmp_path / "s.tsv", rows)
-    with Command(tmp_path, str(Path(__file__).with_name("local_cluster.py")), str(tmp_path)) as run:
-        for _ in range(2):
-            run.wait_for_batch(tmp_path / "checkpoint" / "meander" / "sinks" / "q.json")
-            executors = [
-                process
-                for process in descendants(run.process.pid)
-                if "CoarseGrainedExecutorBackend" in process[2]
-            ]
-            assert executors, run.said()
-            os.kill(executors[0][0], signal.SIGKILL)
-        assert run.process.wait(PATIENCE) == 0, run.said()
-    assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, rows)

@@ -188,7 +188,9 @@ def _check_paths(request: Request) -> None:
     if request.metrics is not None:
         local_path(request.metrics, "metrics")
     if request.checkpoint is not None:
-        local_path(request.checkpoint, "checkpoint")
+        from meander.spark.checkpoint.storage import location
+
+        location(request.checkpoint)
 
 
 def _progress(request: Request) -> Progress:

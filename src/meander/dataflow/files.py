@@ -33,7 +33,10 @@ ROLES: dict[Role, tuple[str, str]] = {
     ),
     "rejects": (f"rejects go to a .jsonl file {DISK}, or to -", "write to a mounted path"),
     "metrics": (f"metrics go to a file {DISK}", "write to a mounted path"),
-    "checkpoint": (f"a checkpoint is a folder {DISK}", "use a path that all machines mount"),
+    "checkpoint": (
+        f"a checkpoint is a folder {DISK}, or s3a://bucket/folder",
+        "use a path that all machines mount, or a store with the protocol of S3",
+    ),
 }
 """For each use of a path: what is accepted, and what to do instead of a scheme that is not."""
 

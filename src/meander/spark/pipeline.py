@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 
 from meander.dataflow.layout import StreamLayout
@@ -19,6 +20,7 @@ from meander.options import SPARK_BATCH_ROWS, RunOptions
 from meander.physical.stages import StagedPlan
 from meander.physical.streams import PLAIN
 from meander.spark.cell.job import Job, stage_jobs
+from meander.spark.checkpoint.storage import Location
 from meander.spark.compat import on_this_machine, parallel_tasks
 from meander.spark.input.files import Intake, edge_frame
 from meander.spark.input.stream_source import StreamSource
@@ -38,7 +40,7 @@ class RunPlan:
     staged: StagedPlan
     options: RunOptions
     sources: Mapping[str, StreamSource]
-    folder: Path
+    folder: Location
     follow: bool
 
 
@@ -71,7 +73,7 @@ def build_pipeline(
         if source.frame is not None
     }
     intake = Intake(
-        ledger=str(plan.folder / "ledger"),
+        ledger=plan.folder / "ledger",
         streams=streams,
         paths={name: source.location for name, source in files.items()},
         cell=cells[0],
@@ -91,8 +93,8 @@ def build_pipeline(
         layouts=layouts,
         started=time.time(),
         unordered=frozenset(frames),
-        snapshots=str(plan.folder / "snapshots"),
-        spool=str(plan.folder / "spool") if on_this_machine(spark) else "",
+        snapshots=plan.folder / "snapshots",
+        spool=str(spool_folder(plan)) if on_this_machine(spark) else "",
     )
     pool = Pool(spark, jobs)
     if prepare:
@@ -108,3 +110,11 @@ def build_pipeline(
         with pool.declared():
             rows = rows.groupBy("cell").transformWithState(CellOperator(job), schema, "Append", "None")
     return jobs[-1], rows
+
+
+def spool_folder(plan: RunPlan) -> Path:
+    """Where cells leave large answers for a driver on the same machine: in the checkpoint, or, if that is in a store,
+    in a folder that Spark removes at its end."""
+    if isinstance(plan.folder, Path):
+        return plan.folder / "spool"
+    return Path(SparkFiles.getRootDirectory()) / f"meander-{plan.run_id[:16]}" / "spool"

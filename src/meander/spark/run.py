@@ -22,8 +22,10 @@ from meander.dataflow.ingest import Jump
 from meander.dataflow.tally import Tally, jump_message
 from meander.errors import InputError, MeanderError
 from meander.spark.cell.job import Job
+from meander.spark.checkpoint.identity import offset_files
 from meander.spark.checkpoint.locks import LOCK
 from meander.spark.checkpoint.notes import START_OVER, read_note, write_note
+from meander.spark.checkpoint.storage import Location
 from meander.spark.compat import is_connect
 from meander.spark.edge_codec import reject_reasons
 from meander.spark.input.ledger import END_SIGNAL, LOOK_AGAIN
@@ -44,7 +46,7 @@ class Run:
     """Queries being answered."""
 
     def __init__(
-        self, spark: SparkSession, job: Job, checkpoint: Path, outputs: Outputs, metrics: str | None
+        self, spark: SparkSession, job: Job, checkpoint: Location, outputs: Outputs, metrics: str | None
     ) -> None:
         self.spark = spark
         self.job = job
@@ -55,10 +57,11 @@ class Run:
         self.tally.read_properties(job.layouts)
         self.state_bytes = 0
         self.bytes_read = 0  # of the files of all streams, since the checkpoint was created
-        self.resumed = any((checkpoint / "spark" / "commits").glob("[0-9]*"))
+        self.resumed = bool(offset_files(checkpoint, "commits"))
         self.warn: Callable[[str], None] = lambda message: warnings.warn(message, stacklevel=2)
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
         self.notes: list[str] = []  # what the user should know of this start
+        self.check_lock: Callable[[], None] = lambda: None
         self.held = contextlib.ExitStack()  # the locks of the checkpoint and of outputs
         self._labels: dict[str, bool] = {}
         self._jumped: set[str] = set()
@@ -92,7 +95,7 @@ class Run:
         """The function that Spark calls for each batch."""
         if not is_connect(self.spark):
             return self._receive
-        folder = self.checkpoint.resolve() / "meander"
+        folder = Path(str(self.checkpoint)).resolve() / "meander"
         self._client = ClientSide(self.spark, folder / "batches", self._receive)
         self._client.check()
         return ServerSide(str(folder / "batches"), str(folder / LOCK))
@@ -219,6 +222,7 @@ class Run:
             for row in rows:
                 if row.kind == Kind.CELL_FAILED:
                     raise cell_failure(bytes(row.data))
+            self.check_lock()
             self.outputs.write(frame, rows, batch)
         finally:
             if self.outputs.need_frame:
@@ -313,12 +317,12 @@ class Run:
             raise self._translate(error)
 
 
-def record_damage(folder: Path, error: InputError) -> None:
+def record_damage(folder: Location, error: InputError) -> None:
     """Record that rows of the input are lost: no later start may continue as if they had not existed."""
     write_note(folder / DAMAGE, {"message": error.message, "hint": error.hint})
 
 
-def check_damage(folder: Path) -> None:
+def check_damage(folder: Location) -> None:
     """Refuse a checkpoint for which a reader has lost rows."""
     try:
         damage = read_note(folder / DAMAGE)

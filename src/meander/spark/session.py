@@ -6,6 +6,7 @@ work that queries have in common is done once.
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import uuid
@@ -32,7 +33,9 @@ from meander.options import RunOptions
 from meander.physical.stages import StagedPlan
 from meander.physical.streams import PLAIN
 from meander.spark.checkpoint.locks import lock_for_process
-from meander.spark.compat import this_python
+from meander.spark.checkpoint.storage import Location, ObjectPath, location
+from meander.spark.checkpoint.stores import merged_settings, session_store, store_settings
+from meander.spark.compat import is_connect, this_python
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import Kind
 from meander.spark.output.dataframes import answer_frame, frame_encoding
@@ -101,17 +104,17 @@ class Session:
         self.queries: dict[str, Query] = {}
         self.runs: list[Run] = []
         self._sinks: list[Any] = []
+        self._folders: list[Location] = []
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session; a local one is started when it is first needed, set up for the streams and sinks."""
+        """The Spark session; a local one is started when it is first needed, set up for the streams, sinks and
+        checkpoints."""
         if self._spark is None:
-            settings: dict[str, str] = {}
-            for source in self.sources.values():
-                settings |= source.spark_settings()
-            for target in self._sinks:
-                settings |= sink_class(target).spark_settings(target)
-            self._spark = local_spark(**settings)
+            needed = [source.spark_settings() for source in self.sources.values()]
+            needed += [sink_class(target).spark_settings(target) for target in self._sinks]
+            needed += [store_settings(folder) for folder in self._folders]
+            self._spark = local_spark(**merged_settings(needed))
             check_session(self._spark)
         return self._spark
 
@@ -238,13 +241,29 @@ class Session:
         targets = [target for target in request.sinks.values() if target is not None]
         self._check_locations(staged, targets, follow)
         self._sinks += targets
-        folder = checkpoint_folder(checkpoint)
+        folder = self._folder(checkpoint)
         for earlier in self.runs:
             earlier.release_if_over()
         with translated(folder):
             run = start_run(request, staged, folder, lambda: self.spark)
         self.runs.append(run)
         return run
+
+    def _folder(self, checkpoint: str | None) -> Location:
+        """The folder of a checkpoint that the user has named, or a temporary one."""
+        if checkpoint is None:
+            return Path(tempfile.mkdtemp(prefix="meander-"))
+        folder = location(fspath(checkpoint))
+        remote = "SPARK_REMOTE" in os.environ if self._spark is None else is_connect(self._spark)
+        if remote and isinstance(folder, ObjectPath):
+            raise ArgumentError(
+                f"{folder} cannot be the checkpoint of a run over Spark Connect",
+                hint="choose a folder that server, executors and this machine share, or a classic session",
+            )
+        if self._spark is not None:
+            return session_store(self._spark, folder)
+        self._folders.append(folder)
+        return folder
 
     def _options(self, given: Mapping[str, Any]) -> RunOptions:
         """The options of a start: the time unit belongs to the session, and a plan to a query."""
@@ -300,7 +319,7 @@ class Session:
         schema = replace(schema, vertex=vertex_type(query, self.sources))
         formats = {query.name: frame_encoding(schema)}
         self._check_locations(staged, (), True)
-        own = checkpoint_folder(folder)
+        own = self._folder(folder)
         if folder is not None:
             lock_for_process(own.resolve())
         plan = RunPlan(uuid.uuid4().hex, staged, options, self.sources, own, follow=True)
@@ -309,8 +328,3 @@ class Session:
             _, rows = build_pipeline(self.spark, plan, formats)
             answers = rows.where((F.col("kind") == str(Kind.ANSWERS)) & (F.col("head") == wanted.head))
             return answer_frame(answers, schema)
-
-
-def checkpoint_folder(path: str | None) -> Path:
-    """The folder of a checkpoint that the user has named, or a temporary one."""
-    return local_path(path, "checkpoint") if path is not None else Path(tempfile.mkdtemp(prefix="meander-"))

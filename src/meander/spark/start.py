@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,8 +25,9 @@ from meander.spark.checkpoint.identity import (
     recorded_sinks,
     run_identity,
 )
-from meander.spark.checkpoint.locks import CheckpointLock
+from meander.spark.checkpoint.locks import lock_checkpoint
 from meander.spark.checkpoint.notes import missing_part
+from meander.spark.checkpoint.storage import Location, sibling
 from meander.spark.compat import session_settings, use_this_python
 from meander.spark.input.ledger import Ledger
 from meander.spark.input.stream_source import StreamSource, is_written
@@ -55,13 +55,14 @@ class RunRequest:
 
 
 def start_run(
-    request: RunRequest, staged: StagedPlan, checkpoint: Path, spark: Callable[[], SparkSession]
+    request: RunRequest, staged: StagedPlan, checkpoint: Location, spark: Callable[[], SparkSession]
 ) -> Run:
     """Begin a run, or resume that of the checkpoint; `spark` returns the session, which may be started by that."""
     folder = checkpoint / "meander"
     check_parts(folder)
     with ExitStack() as held:
-        held.callback(CheckpointLock(folder, checkpoint).release)
+        lock = lock_checkpoint(folder, checkpoint)
+        held.callback(lock.release)
         plans = recorded_plans(folder, request.queries, staged.exchanges)
         if plans is not None:
             staged = staged_plan(
@@ -86,6 +87,7 @@ def start_run(
             outputs.begin()
             record_queries(folder, identity, run_id, opener.names)
             run = Run(spark(), job, checkpoint, outputs, request.metrics)
+            run.check_lock = lock.check
             run.begin(frame, request.trigger)
         run.held = held.pop_all()
     try:
@@ -111,7 +113,7 @@ def vertex_type(query: CompiledQuery, sources: Mapping[str, StreamSource]) -> An
     return INTEGERS if integers else STRINGS
 
 
-def check_inputs(folder: Path, sources: Mapping[str, StreamSource]) -> None:
+def check_inputs(folder: Location, sources: Mapping[str, StreamSource]) -> None:
     """Refuse files that have changed since they were read.
 
     A run that has ended has emitted all of its answers: more input for it is refused, not ignored.
@@ -122,7 +124,9 @@ def check_inputs(folder: Path, sources: Mapping[str, StreamSource]) -> None:
     ledger.check_whole(last_offset(folder.parent))
     for name in sources:
         static = folder / "static" / name
-        if any(Path(path).parent == static for path in ledger.positions) and not is_written(static):
+        if any(sibling(path, folder).parent == static for path in ledger.positions) and not is_written(
+            static
+        ):
             raise missing_part(static)
     ledger.check_files()
     ended = folder / "ended"

@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from meander.dataflow.layout import StreamLayout
 from meander.options import DEFAULTS, RunOptions
 from meander.physical.plan import PhysicalPlan, ScanOp
 from meander.physical.stages import Delivery, StagedPlan, longest_windows
+from meander.spark.checkpoint.storage import Location, location
 
 if TYPE_CHECKING:
     from meander.dataflow.edges import Array, Edges
@@ -41,7 +41,7 @@ class Job:
     in_full: frozenset[tuple[str, str]] = (
         frozenset()
     )  # results (query, head) that every cell computes in full
-    snapshots: str = ""  # the folder of snapshots; none are taken without
+    snapshots: Location | str = ""  # the folder of snapshots; none are taken without
     spool: str = ""  # where large answers wait for the driver, if it is on the same machine
     stage: int = 0
     last: int = 0  # the number of the last stage
@@ -80,8 +80,8 @@ class Job:
         before = 1 + (self.stage - 1) * len(self.cells) if self.stage else 0
         return before + self.cells.index(cell)
 
-    def snapshot_path(self, cell: int, name: str) -> Path:
-        return Path(self.snapshots) / f"cell-{self.number(cell)}" / f"{name}.snapshot"
+    def snapshot_path(self, cell: int, name: str) -> Location:
+        return location(self.snapshots) / f"cell-{self.number(cell)}" / f"{name}.snapshot"
 
     def brings_expiries(self, stream: str, edges: Edges) -> bool:
         """Whether edges have an expiry of their own, as derived tuples do, and those of a stream of tuples."""

@@ -7,10 +7,8 @@ cache beside the checkpoint: one that is missing, fails its checksum, or is of a
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +16,7 @@ import numpy as np
 from meander.dataflow.state import Array
 from meander.errors import StateError
 from meander.spark.checkpoint.notes import START_OVER
+from meander.spark.checkpoint.storage import Location, ObjectPath, children, write_whole
 
 ALIGN = 64
 PREFIX = 16
@@ -111,25 +110,22 @@ def unpack_arrays(stamp: str, data: Array) -> dict[str, Array] | None:
     return arrays
 
 
-def write_snapshot(path: Path, stamp: str, arrays: Mapping[str, Array]) -> None:
+def write_snapshot(path: Location, stamp: str, arrays: Mapping[str, Array]) -> None:
     """Write arrays to a file that exists whole or not at all; the oldest snapshots beside it are deleted."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    with open(draft, "wb") as file:
-        for part in pack_arrays(stamp, arrays):
-            file.write(part)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    snapshots = sorted(path.parent.glob("*.snapshot"), key=lambda snapshot: snapshot.stat().st_mtime)
-    for old in snapshots[:-KEEP_SNAPSHOTS]:
+    write_whole(path, *pack_arrays(stamp, arrays))
+    snapshots = children(path.parent, ".snapshot")
+    for old in sorted(snapshots, key=lambda snapshot: snapshot.stat().st_mtime_ns)[:-KEEP_SNAPSHOTS]:
         old.unlink(missing_ok=True)
 
 
-def read_snapshot(path: Path, stamp: str) -> dict[str, Array] | None:
+def read_snapshot(path: Location, stamp: str) -> dict[str, Array] | None:
     """The arrays of a snapshot with this stamp, as views of the file; None if there is no usable one."""
     try:
-        data = np.memmap(path, np.uint8, "r")
+        if isinstance(path, ObjectPath):
+            data: Array = np.frombuffer(path.read_bytes(), np.uint8)
+        else:
+            data = np.memmap(path, np.uint8, "r")
     except (OSError, ValueError):
         return None
     return unpack_arrays(stamp, data)

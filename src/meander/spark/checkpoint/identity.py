@@ -22,10 +22,8 @@ the other notes mention, nothing is read or written: a new start would empty the
 from __future__ import annotations
 
 import re
-import shutil
 import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from meander.engine import CompiledQuery
@@ -33,6 +31,7 @@ from meander.errors import ArgumentError, StateError
 from meander.options import RunOptions
 from meander.physical.streams import StreamSchema
 from meander.spark.checkpoint.notes import missing_part, read_note, write_note
+from meander.spark.checkpoint.storage import Location, children, remove_folder
 from meander.syntax import to_datalog
 
 RUN = "run.json"
@@ -79,7 +78,7 @@ def stored_of(
 
 
 def recorded_plans(
-    folder: Path, queries: Sequence[CompiledQuery], exchanges: str
+    folder: Location, queries: Sequence[CompiledQuery], exchanges: str
 ) -> dict[str, int | None] | None:
     """The plans whose edges the cells of an old run hold, if other plans of the same queries would read others.
 
@@ -100,12 +99,12 @@ def query_texts(queries: Sequence[CompiledQuery]) -> dict[str, str]:
     return {query.name: to_datalog(query.regular) for query in queries}
 
 
-def check_parts(folder: Path) -> bool:
+def check_parts(folder: Location) -> bool:
     """Whether there is a run in this folder; refuses a checkpoint of which a part is missing."""
     checkpoint = folder.parent
     try:
         exists = (folder / RUN).exists()
-        entries = sum(1 for _ in (folder / "ledger").glob("*.json"))
+        entries = len(children(folder / "ledger", ".json"))
         has_offsets = bool(offset_files(checkpoint))
     except OSError as error:
         raise ArgumentError(f"the checkpoint {checkpoint} cannot be read: {error.strerror}") from None
@@ -124,29 +123,30 @@ def check_parts(folder: Path) -> bool:
     return False
 
 
-def offset_files(checkpoint: Path, folder: str = "offsets") -> list[Path]:
+def offset_files(checkpoint: Location, folder: str = "offsets") -> list[Location]:
     """Spark's log of the batches that it has begun (or, in `commits`, of those that are done), in their order."""
-    files = [path for path in (checkpoint / "spark" / folder).glob("*") if path.name.isdigit()]
+    files = [path for path in children(checkpoint / "spark" / folder) if path.name.isdigit()]
     return sorted(files, key=lambda path: int(path.name))
 
 
-def is_committed(checkpoint: Path) -> bool:
+def is_committed(checkpoint: Location) -> bool:
     """Whether Spark has begun and ended some batches, and none is left to run again."""
     begun, done = offset_files(checkpoint), offset_files(checkpoint, "commits")
     return bool(begun and done) and begun[-1].name == done[-1].name
 
 
-def last_offset(checkpoint: Path) -> int:
+def last_offset(checkpoint: Location) -> int:
     """The number of the last entry of the ledger that Spark has been given."""
-    text = offset_files(checkpoint)[-1].read_text(errors="replace") if offset_files(checkpoint) else ""
+    offsets = offset_files(checkpoint)
+    text = offsets[-1].read_bytes().decode(errors="replace") if offsets else ""
     return max((int(number) for number in OFFSET.findall(text)), default=0)
 
 
-def check_checkpoint(folder: Path, identity: dict[str, Any]) -> str:
+def check_checkpoint(folder: Location, identity: dict[str, Any]) -> str:
     """The id of the run in this folder, new or old; refuses an old one of another identity."""
     if not check_parts(folder):
         # A start that was refused or failed may have left some behind.
-        shutil.rmtree(folder / "sinks", ignore_errors=True)
+        remove_folder(folder / "sinks")
         return uuid.uuid4().hex
     recorded = read_note(folder / RUN)
     for name, text in identity["queries"].items():
@@ -186,7 +186,9 @@ def check_checkpoint(folder: Path, identity: dict[str, Any]) -> str:
     return str(recorded["run"])
 
 
-def check_stored(checkpoint: Path, stored: Mapping[str, Any], read: Mapping[str, Mapping[str, Any]]) -> None:
+def check_stored(
+    checkpoint: Location, stored: Mapping[str, Any], read: Mapping[str, Mapping[str, Any]]
+) -> None:
     """Refuse queries that read more of a stream than is stored of the rows that have been read."""
     for stream in read.keys() & stored.keys():
         asked, held = read[stream], stored[stream]
@@ -214,7 +216,7 @@ def _sources(frames: Sequence[str]) -> str:
     return f"{', '.join(frames) or 'no stream'} as read by Spark"
 
 
-def recorded_sinks(folder: Path) -> frozenset[str]:
+def recorded_sinks(folder: Location) -> frozenset[str]:
     """The sinks of the run in this folder, by the names of their notes."""
     try:
         return frozenset(read_note(folder / RUN)["sinks"])
@@ -222,7 +224,7 @@ def recorded_sinks(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
-def record_queries(folder: Path, identity: dict[str, Any], run: str, sinks: Sequence[str] = ()) -> None:
+def record_queries(folder: Location, identity: dict[str, Any], run: str, sinks: Sequence[str] = ()) -> None:
     """Record the queries and sinks with which the run of this folder begins or continues."""
     path = folder / RUN
     recorded = (
@@ -238,7 +240,7 @@ def record_queries(folder: Path, identity: dict[str, Any], run: str, sinks: Sequ
     write_note(path, recorded)
 
 
-def record_spark(folder: Path) -> None:
+def record_spark(folder: Location) -> None:
     """Record, once the Spark query has started, that its part of the checkpoint is beside ours, not in Hadoop's."""
     recorded = read_note(folder / RUN)
     if not recorded["spark_is_here"] and (folder.parent / "spark" / "metadata").exists():

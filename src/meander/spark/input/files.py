@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from meander.spark.checkpoint.storage import Location, location, settings_of, stored_settings
 from meander.spark.garbage import settle_worker
 from meander.spark.input.ledger import WHOLE, Entry, Ledger, Segment
 from meander.spark.messages import (
@@ -50,7 +50,7 @@ class Intake:
     Everything goes to one cell, which reads the files itself unless `by_tasks`.
     """
 
-    ledger: str
+    ledger: Location
     streams: tuple[str, ...]
     paths: dict[str, str]
     cell: int
@@ -65,7 +65,10 @@ class Intake:
 def edge_frame(spark: SparkSession, intake: Intake) -> DataFrame:
     """The streaming DataFrame of chunks of all streams that are read from files."""
     spark.dataSource.register(EdgeSource)
-    return spark.readStream.format(FORMAT).option("intake", json.dumps(asdict(intake))).load()
+    fields = json.dumps(asdict(intake) | {"ledger": str(intake.ledger)})
+    # Settings of a store are options of their own: Spark then knows by their names which to redact.
+    reader = spark.readStream.format(FORMAT).options(**settings_of(intake.ledger))
+    return reader.option("intake", fields).load()
 
 
 class EdgeSource(DataSource):
@@ -90,6 +93,7 @@ class EdgeSource(DataSource):
         fields = json.loads(self.options["intake"])
         for name in ("streams", "bounded"):
             fields[name] = tuple(fields[name])
+        fields["ledger"] = location(fields["ledger"], stored_settings(self.options))
         return Intake(**fields)
 
 
@@ -203,7 +207,7 @@ class EdgeReader(DataSourceStreamReader):
 
 def open_ledger(intake: Intake) -> Ledger:
     return Ledger(
-        Path(intake.ledger),
+        intake.ledger,
         intake.paths,
         intake.streams,
         frozenset(intake.bounded),

@@ -11,13 +11,16 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from pathlib import Path
 from typing import NamedTuple
 
 from meander.errors import InputError
+from meander.spark.checkpoint.storage import Location, ObjectState
 
 BLOCK = 1 << 20
 TAIL = 1 << 16
+
+
+FileState = os.stat_result | ObjectState
 
 
 class Fingerprint(NamedTuple):
@@ -32,12 +35,12 @@ class Fingerprint(NamedTuple):
     changed: int
 
 
-def take_fingerprint(path: Path, end: int | None, before: Fingerprint | None) -> Fingerprint | None:
+def take_fingerprint(path: Location, end: int | None, before: Fingerprint | None) -> Fingerprint | None:
     """The fingerprint of a file that has been read up to `end`, or whole; None of a pipe or device.
 
     Bytes that are in the fingerprint `before` are not read again.
     """
-    state = os.stat(path)
+    state: FileState = path.stat()
     if not stat.S_ISREG(state.st_mode):
         return None
     end = state.st_size if end is None else end
@@ -48,7 +51,7 @@ def take_fingerprint(path: Path, end: int | None, before: Fingerprint | None) ->
 
 
 def check_fingerprint(
-    path: Path, known: Fingerprint, state: os.stat_result, *, whole: bool, thorough: bool
+    path: Location, known: Fingerprint, state: FileState, *, whole: bool, thorough: bool
 ) -> Fingerprint:
     """The present fingerprint; refuses a file whose part that was read is no longer the same.
 
@@ -72,14 +75,14 @@ def check_fingerprint(
     return Fingerprint(*known[:3], *now)
 
 
-def state_of(state: os.stat_result) -> tuple[int, int, int, int]:
+def state_of(state: FileState) -> tuple[int, int, int, int]:
     return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
-def checksum_of(path: Path, start: int, end: int, checksum: int = 0) -> int:
+def checksum_of(path: Location, start: int, end: int, checksum: int = 0) -> int:
     """The checksum of bytes `start` to `end` of a file, after those of `checksum`."""
     left = end - start
-    with open(path, "rb", buffering=0) as file:
+    with path.open("rb", buffering=0) as file:
         file.seek(start)
         while left > 0 and (block := file.read(min(BLOCK, left))):
             checksum = zlib.crc32(block, checksum)
@@ -87,7 +90,7 @@ def checksum_of(path: Path, start: int, end: int, checksum: int = 0) -> int:
     return checksum
 
 
-def changed(path: Path, how: str) -> InputError:
+def changed(path: Location | str, how: str) -> InputError:
     return InputError(
         f"{path} has changed since it was read: {how}",
         hint="a file may grow, and be removed once it is read to its end: put it back as it was and new rows into "

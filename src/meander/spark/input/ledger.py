@@ -15,10 +15,9 @@ input never closes a stream, and leaves a last line without newline until that c
 
 from __future__ import annotations
 
-import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,8 +25,15 @@ from typing import Any, NamedTuple
 from meander.dataflow.sources.files import input_files
 from meander.dataflow.sources.registry import is_splittable
 from meander.errors import InputError
-from meander.spark.checkpoint.notes import missing_part, read_note, write_note
-from meander.spark.input.fingerprints import Fingerprint, changed, check_fingerprint, take_fingerprint
+from meander.spark.checkpoint.notes import missing_part, read_note, read_notes, write_note
+from meander.spark.checkpoint.storage import Location, ObjectPath, children, sibling
+from meander.spark.input.fingerprints import (
+    FileState,
+    Fingerprint,
+    changed,
+    check_fingerprint,
+    take_fingerprint,
+)
 
 KEEP_ENTRIES = 1000
 """Each entry with a multiple of this number repeats all positions; most entries before it are then deleted."""
@@ -38,6 +44,9 @@ LEAST_SEGMENT = 1 << 12
 MOST_SEGMENT = 1 << 22
 LOOK_AGAIN = 0.1
 """The longest interval in seconds between two listings of a folder; it is shorter if listing is fast."""
+
+ASK_AGAIN = 1.0
+"""The interval in seconds at which a store is asked for the signal that ends the streams."""
 
 LOOKING = 0.1
 """The share of a processor's time that listing may take."""
@@ -80,7 +89,7 @@ class Entry:
 class Ledger:
     """The entries in `folder` for the streams of a run; `locations`: stream to path, of files alone."""
 
-    folder: Path
+    folder: Location
     locations: dict[str, str]
     streams: tuple[str, ...]
     bounded: frozenset[str]
@@ -96,10 +105,12 @@ class Ledger:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._look_at = self.clock()
         self._ticked = self.clock()
+        self._ask_at = self.clock()
         self._failed = False
         missing = 0
-        for number in sorted(int(path.stem) for path in self.folder.glob("*.json")):
-            fields = read_note(self._path(number))
+        numbers = sorted(int(path.stem) for path in children(self.folder, ".json"))
+        notes = read_notes([self._path(number) for number in numbers])
+        for number, fields in zip(numbers, notes, strict=True):
             # Entries before one that repeats all positions may have been deleted, and no others.
             if "positions" in fields:
                 missing = 0
@@ -149,15 +160,16 @@ class Ledger:
         """Refuse a file whose part that was read has changed since."""
         self._check_removed()
         for path in self.fingerprints:
-            if os.path.exists(path):
-                self._check(Path(path), os.stat(path), thorough=True)
+            file = sibling(path, self.folder)
+            if file.exists():
+                self._check(file, file.stat(), thorough=True)
 
     def _check_removed(self) -> None:
         """Refuse to continue without a file of which only a part was read."""
         for path, known in self.fingerprints.items():
             end = self.positions[path]
-            if end != WHOLE and end < known.size and not os.path.exists(path):
-                raise changed(Path(path), f"{end} of its {known.size} bytes were read, and now it is gone")
+            if end != WHOLE and end < known.size and not sibling(path, self.folder).exists():
+                raise changed(path, f"{end} of its {known.size} bytes were read, and now it is gone")
 
     def forget(self, number: int) -> None:
         """Entries up to `number` have been processed: delete those that Spark cannot ask for again."""
@@ -179,7 +191,7 @@ class Ledger:
                     return str(path)
         return ""
 
-    def _path(self, number: int) -> Path:
+    def _path(self, number: int) -> Location:
         return self.folder / f"{number:09}.json"
 
     def _write(self, entry: Entry) -> None:
@@ -195,11 +207,12 @@ class Ledger:
         """The fingerprints of an entry's files, up to the end of its segments."""
         ends = {segment.path: None if segment.end == WHOLE else segment.end for segment in entry.segments}
         taken = {
-            path: take_fingerprint(Path(path), end, self.fingerprints.get(path)) for path, end in ends.items()
+            path: take_fingerprint(sibling(path, self.folder), end, self.fingerprints.get(path))
+            for path, end in ends.items()
         }
         return {path: fingerprint for path, fingerprint in taken.items() if fingerprint is not None}
 
-    def _check(self, path: Path, state: os.stat_result, *, thorough: bool = False) -> None:
+    def _check(self, path: Location, state: FileState, *, thorough: bool = False) -> None:
         known = self.fingerprints.get(str(path))
         if known is not None:
             whole = self.positions[str(path)] == WHOLE
@@ -229,9 +242,17 @@ class Ledger:
             for stream, location in self.locations.items()
             if stream in self.bounded and stream not in self.closed and not self._remains(location, ends)
         ]
-        if not segments and (self.folder / END_SIGNAL).exists():
+        if not segments and self._is_asked_to_end():
             ended = [stream for stream in self.streams if stream not in self.closed]
         return Entry(tuple(segments), tuple(ended))
+
+    def _is_asked_to_end(self) -> bool:
+        """Whether the streams are to end. A store is asked less often: it may charge for each request."""
+        if isinstance(self.folder, ObjectPath):
+            if self.clock() < self._ask_at:
+                return False
+            self._ask_at = self.clock() + ASK_AGAIN
+        return (self.folder / END_SIGNAL).exists()
 
     def _segments(self, stream: str, location: str, bounded: bool) -> Iterator[Segment]:
         """The next segments of the files of a stream, about `batch_rows` rows in all."""
@@ -245,7 +266,7 @@ class Ledger:
             size = state.st_size
             if at == WHOLE or (at and at >= size):
                 continue
-            if not stat.S_ISREG(state.st_mode) or not is_splittable(path):
+            if isinstance(path, ObjectPath) or not stat.S_ISREG(state.st_mode) or not is_splittable(path):
                 yield Segment(stream, str(path), 0, WHOLE)
                 rows_left -= max(1.0, size / 32)
                 continue
@@ -270,7 +291,10 @@ class Ledger:
                 return True
         return False
 
-    def _files(self, location: str, bounded: bool) -> list[Path]:
+    def _files(self, location: str, bounded: bool) -> Sequence[Location]:
+        copy = sibling(location, self.folder)
+        if isinstance(copy, ObjectPath):  # of a static DataFrame, written by Spark
+            return [path for path in children(copy) if not path.name.startswith((".", "_"))]
         return input_files(location, follow=not bounded)
 
 

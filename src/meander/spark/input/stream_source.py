@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,6 +13,7 @@ from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.columns import property_types, url_types
 from meander.dataflow.sources.registry import needs_spark, open_url
 from meander.physical.streams import StreamSchema
+from meander.spark.checkpoint.storage import Location
 from meander.spark.input.dataframes import chunk_frame, column_types, edge_columns, record_frame
 from meander.syntax.values import ValueType
 
@@ -70,7 +70,7 @@ class StreamSource:
         """Settings that a Spark session needs for this source, if Meander starts it."""
         return open_url(self.location).spark_settings() if needs_spark(self.location) else {}
 
-    def materialize(self, spark: SparkSession, layout: StreamLayout, folder: Path) -> StreamSource:
+    def materialize(self, spark: SparkSession, layout: StreamLayout, folder: Location) -> StreamSource:
         """The same source as a location that is read, or as a streaming DataFrame.
 
         A static DataFrame is written to the folder in order of time, as files that do not grow.
@@ -96,6 +96,6 @@ class StreamSource:
         return chunk_frame(self.frame, layout, cell=cell)
 
 
-def is_written(folder: Path) -> bool:
+def is_written(folder: Location) -> bool:
     """Whether Spark has written all files of a folder."""
     return (folder / "_SUCCESS").exists()

@@ -14,6 +14,7 @@ from meander.dataflow.sinks.journal import Journal
 from meander.errors import ArgumentError, StateError
 from meander.spark.checkpoint.locks import output_lock
 from meander.spark.checkpoint.notes import START_OVER, read_note, write_note
+from meander.spark.checkpoint.storage import Location
 
 
 class CheckpointJournal(Journal):
@@ -26,7 +27,12 @@ class CheckpointJournal(Journal):
     durable = True
 
     def __init__(
-        self, path: Path, *, expected: bool = False, overwrite: bool = False, locks: ExitStack | None = None
+        self,
+        path: Location,
+        *,
+        expected: bool = False,
+        overwrite: bool = False,
+        locks: ExitStack | None = None,
     ) -> None:
         super().__init__(overwrite=overwrite)
         self.path = path

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -15,6 +14,7 @@ from meander.dataflow.sinks.merging import merge_blocks, merge_tables
 from meander.dataflow.sinks.registry import open_sink
 from meander.dataflow.sinks.sink import Encoding, Sink, SinkContext
 from meander.dataflow.sinks.writer import reject_lines
+from meander.spark.checkpoint.storage import Location, children
 from meander.spark.edge_codec import decode_rejects
 from meander.spark.messages import Kind
 from meander.spark.output.dataframes import DataFrameSink, answers_of_query
@@ -34,7 +34,7 @@ class SinkOpener:
     `spark` returns the Spark session, which is started if a sink needs it.
     """
 
-    folder: Path
+    folder: Location
     known: frozenset[str]
     overwrite: bool
     bounded: bool
@@ -55,7 +55,7 @@ class SinkOpener:
     @property
     def names(self) -> list[str]:
         """The sinks that have a journal."""
-        return [path.stem for path in self.folder.glob("*.json")]
+        return [path.stem for path in children(self.folder, ".json")]
 
 
 @dataclass

@@ -19,6 +19,7 @@ from pathlib import Path
 from meander import errors
 from meander.errors import ArgumentError, InputError, MeanderError, OutputError, SparkError, StateError
 from meander.spark.checkpoint.notes import START_OVER
+from meander.spark.checkpoint.storage import Location
 from meander.spark.compat import lost_connection
 from meander.spark.workers.java import held_lines, how_java_ended
 
@@ -95,6 +96,14 @@ FAILURES = (
         ANOTHER_PYTHON,
     ),
     Failure(
+        r"ClassNotFoundException: Class (?P<what>org\.apache\.hadoop\.fs\.\S+) not found"
+        r'|(?P<scheme>No FileSystem for scheme "?\w+)',
+        ArgumentError,
+        "Spark cannot reach the store of the checkpoint: it has no {what}{scheme}",
+        "start Spark with --packages org.apache.hadoop:hadoop-aws:VERSION, with the version of its Hadoop, and name "
+        "the checkpoint s3a://…",
+    ),
+    Failure(
         r"UnknownTopicOrPartitionException(?:: (?P<why>.*))?",
         InputError,
         "Kafka has no such topic: {why}",
@@ -115,7 +124,7 @@ FAILURES = (
 )
 
 
-def translate_error(error: BaseException, paths: Sequence[Path] = ()) -> MeanderError:
+def translate_error(error: BaseException, paths: Sequence[Location] = ()) -> MeanderError:
     """The error that a failure of Spark stands for; `paths` are those that the run writes to."""
     if isinstance(error, MeanderError):
         return error
@@ -147,7 +156,7 @@ def translate_error(error: BaseException, paths: Sequence[Path] = ()) -> Meander
 
 
 @contextmanager
-def translated(*paths: Path) -> Iterator[None]:
+def translated(*paths: Location) -> Iterator[None]:
     """Translates errors that Spark raises within; `paths` as for `translate_error`."""
     try:
         yield
@@ -179,9 +188,9 @@ def essence(error: BaseException) -> str:
     return lines[0].strip() if lines else type(error).__name__
 
 
-def fullest(paths: Sequence[Path]) -> str:
+def fullest(paths: Sequence[Location]) -> str:
     """Of the paths, and the folder of temporary files, the one whose disk has the least space left."""
-    candidates = (*paths, Path(tempfile.gettempdir()))
+    candidates = (*(path for path in paths if isinstance(path, Path)), Path(tempfile.gettempdir()))
     free = []
     for path in candidates:
         existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
