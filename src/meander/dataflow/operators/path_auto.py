@@ -41,14 +41,16 @@ class Work(NamedTuple):
     rows: int  # of the input
     batches: int
     roots: int  # of the levels that the closure caches between segments; 0 if it caches none
+    states: int = 1  # in which a vertex can be reached
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
     """Prices, in pairs that S-PATH emits.
 
-    S-PATH pays for every pair. The closure pays for every valid edge in every segment and for every batch; an edge is
-    cheap if the levels of the segment before are cached, but then every input row pays for all roots.
+    S-PATH pays for every pair in every state of the automaton: it has a node for each. The closure pays for every
+    valid edge in every segment and for every batch; an edge is cheap if the levels of the segment before are cached,
+    but then every input row pays for all roots.
     """
 
     edge: float = 0.4
@@ -59,7 +61,7 @@ class CostModel:
     margin: float = 1.5  # how many times cheaper the other operator must be
 
     def trees(self, work: Work) -> float:
-        return float(work.pairs)
+        return float(work.pairs * work.states)
 
     def closure(self, work: Work) -> float:
         batches = self.batch * work.batches
@@ -127,6 +129,7 @@ class PathAuto(Operator):
         self.trees = PathTrees(node, context)
         self.closure = PathClosure(node, context)
         self.state = AutoState(self.store, "auto")
+        self.states = len({target for _, _, _, target in node.moves})
 
     def bind(self) -> None:
         self.trees.bind()
@@ -211,9 +214,12 @@ class PathAuto(Operator):
                 return TREES
             extent = self.closure.measure(upto)
             roots = self.closure.roots_to_cache(extent, upto)
-            work = Work(state.pairs, state.walked * extent.rows, state.rows, state.batches, roots)
+            work = Work(
+                state.pairs, state.walked * extent.rows, state.rows, state.batches, roots, self.states
+            )
         else:
-            work = Work(state.pairs, state.walked, state.rows, state.batches, self.closure.cached_roots)
+            cached = self.closure.cached_roots
+            work = Work(state.pairs, state.walked, state.rows, state.batches, cached, self.states)
         wanted = self.costs.decide(state.operator, work)
         if wanted is None:
             return state.operator

@@ -38,7 +38,7 @@ from meander.dataflow.operators.closure_tables import (
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import Task
-from meander.kernels.closure.extent import Extent, measure_graph
+from meander.kernels.closure.extent import AT_SOURCE, AT_TARGET, Extent, measure_graph
 from meander.kernels.closure.levels import MAX_LEVEL
 from meander.kernels.closure.segment import find_rows
 from meander.kernels.closure.tables import CHUNK as CHUNK
@@ -192,7 +192,12 @@ class PathClosure(Operator):
         self.demanded = -1 if node.demand is None else context.relations[node.demand]
         self.graph, self.vertices, self.pool = context.graph, context.vertices, context.pool
         self.store: Store = context.store
-        self.automaton = automaton_arrays(node, context.relations_of(node.edges), self.graph.relations)
+        relations = context.relations_of(node.edges)
+        self.automaton = automaton_arrays(node, relations, self.graph.relations)
+        self.begins = np.zeros(self.graph.relations, np.int8)
+        for state, source, inverse, _ in node.moves:
+            if state == 0:
+                self.begins[relations[source]] |= AT_TARGET if inverse else AT_SOURCE
         # If nobody needs expiries, only starts (until FOREVER) and stops (retractions) are emitted.
         self.expiries = (
             context.mode == "intervals" or context.paths or context.is_read or node.operator == "auto"
@@ -230,13 +235,13 @@ class PathClosure(Operator):
         """The extent of the input that is valid after `time`; within a batch without what changes later."""
         graph = self.graph.graph
         seen = np.zeros(graph.first_out.size // self.graph.relations, np.int8)
-        return Extent(*measure_graph(graph, self.automaton.reads, time, seen))
+        return Extent(*measure_graph(graph, self.automaton.reads, self.begins, time, seen))
 
     def roots_to_cache(self, held: Extent, time: int) -> int:
         """An upper estimate of the roots in the matrix of such a graph; 0 if that would be too large to keep."""
-        if held.sources * held.ends * int(self.automaton.settings[STATES]) > MOST_LEVELS:
+        if held.roots * held.ends * int(self.automaton.settings[STATES]) > MOST_LEVELS:
             return 0
-        return held.sources if (held.latest - time) // held.unit < MAX_LEVEL else 0
+        return held.roots if (held.latest - time) // held.unit < MAX_LEVEL else 0
 
     def has_room(self, held: Extent, pairs: int) -> bool:
         """Whether the budget has room to walk a graph of this extent and emit this many pairs."""
