@@ -28,7 +28,7 @@ from meander.kernels.graph import ROWS
 from meander.kernels.segments import count_steps
 from meander.physical.plan import PathOp
 
-MOST_DOUBLINGS = 3
+STEADY_DOUBLINGS, MOST_DOUBLINGS = 3, 6
 
 TREES, CLOSURE = 0, 1
 
@@ -57,7 +57,7 @@ class CostModel:
     cached_edge: float = 0.04
     root: float = 1 / 50  # per input row
     batch: float = 2000
-    least_work: float = 20_000  # what both must cost together before they are compared
+    least_work: float = 10_000  # what both must cost together before they are compared
     margin: float = 1.5  # how many times cheaper the other operator must be
 
     def trees(self, work: Work) -> float:
@@ -116,9 +116,10 @@ class AutoPending:
 
 class PathAuto(Operator):
     costs = CostModel()
-    part_rows = 2048
-    """S-PATH processes a batch in parts of this many rows, and costs are compared after each: the closure may take
-    over within a batch. While S-PATH is far cheaper, parts double, up to eight times as many rows."""
+    part_rows = 256
+    """S-PATH processes a batch in parts, and costs are compared after each: the closure may take over within a batch.
+    A part has this many rows when S-PATH starts, so that little is lost if it was the wrong operator. Parts double up
+    to `STEADY_DOUBLINGS` times, and up to `MOST_DOUBLINGS` times while S-PATH is far cheaper."""
 
     def __init__(self, node: PathOp, context: Context) -> None:
         self.inputs = tuple(dict.fromkeys(node.inputs))
@@ -209,8 +210,7 @@ class PathAuto(Operator):
         if state.operator == TREES:
             # Measuring the graph takes a pass over it: only once that can matter.
             if state.pairs < self.costs.least_work / 2:
-                if state.pairs < state.rows:
-                    self._lengthen_parts()
+                self._lengthen_parts(MOST_DOUBLINGS if state.pairs < state.rows else STEADY_DOUBLINGS)
                 return TREES
             extent = self.closure.measure(upto)
             roots = self.closure.roots_to_cache(extent, upto)
@@ -225,17 +225,19 @@ class PathAuto(Operator):
             return state.operator
         state.pairs = state.walked = state.batches = state.rows = 0
         state.compared_pairs, state.compared_edges = work.pairs, work.edges
-        if wanted == CLOSURE and state.operator == TREES and not self.closure.has_room(extent, work.pairs):
-            wanted = TREES
-        if state.operator == TREES:
-            if wanted == TREES and self.costs.is_far_cheaper(work):
-                self._lengthen_parts()
-            else:
-                state.doublings = 0
+        if wanted == CLOSURE and state.operator == TREES:
+            # The first parts are short: the closure needs room for the pairs of a steady one.
+            rows = max(work.rows, self.part_rows << STEADY_DOUBLINGS)
+            if not self.closure.has_room(extent, work.pairs * rows // work.rows):
+                wanted = TREES
+        if wanted == CLOSURE:
+            state.doublings = 0
+        elif state.operator == TREES:
+            self._lengthen_parts(MOST_DOUBLINGS if self.costs.is_far_cheaper(work) else STEADY_DOUBLINGS)
         return wanted
 
-    def _lengthen_parts(self) -> None:
-        self.state.doublings = min(self.state.doublings + 1, MOST_DOUBLINGS)
+    def _lengthen_parts(self, most: int) -> None:
+        self.state.doublings = min(self.state.doublings + 1, most)
 
     def _switch(self, upto: int) -> Batch:
         """Empty the forest; for S-PATH, rebuild it from the valid edges.
