@@ -117,6 +117,11 @@ def test_pathway_has_the_answers_of_the_oracle_at_every_slide(workload: Workload
     assert measured.details["pairs"] == duckdb.answers_at(
         graph, workload, window=WINDOW, slide=SLIDE, last=last
     )
+    # Slide by slide it has the same answers, or there is an error.
+    with_p99 = pathway.with_p99(measured, graph, workload, window=WINDOW, slide=SLIDE, limit=100.0)
+    assert with_p99.details["slides"]["measured"] == len(expected(workload).counts)
+    assert with_p99.p99 is not None
+    assert with_p99.p99 > 0
 
 
 def test_the_graphs_have_answers_that_come_and_go() -> None:

@@ -79,7 +79,7 @@ def results_of(stored: Results) -> list[dict[str, Any]]:
 
 def test_engines_are_compared_on_the_edges_that_the_peer_processed(tmp_path: Path) -> None:
     stored, _ = measured(tmp_path, tasks_of(["engines"], scope("Q4")))
-    for whole, peer in (results_of(stored)[:2], results_of(stored)[2:]):
+    for whole, peer in zip(results_of(stored)[:2], results_of(stored)[2:], strict=True):
         assert whole["variants"]["Meander"]["edges"] == whole["edges"] > 0
         assert whole["variants"]["Meander"]["p99"] > 0
         assert 0 < peer["peer"]["edges"] == peer["meander"]["edges"] <= peer["edges"]
@@ -304,6 +304,14 @@ def test_the_full_run_takes_less_than_an_hour_and_the_quick_one_some_minutes() -
     )
     assert sum(task.seconds for task in tasks_of(list(EXPERIMENTS), full)) < 3_600
     assert sum(task.seconds for task in tasks_of(list(EXPERIMENTS), quick)) < 240
+
+
+def test_meander_alone_is_measured_before_what_depends_on_other_engines() -> None:
+    tasks = tasks_of(list(EXPERIMENTS), scope(peers=["Pathway", "DuckDB"]))
+    kinds = list(dict.fromkeys(task.kind for task in tasks))
+    assert kinds == ["meander", "profile", "values", "peer", "spark", "cells"]
+    alone = list(dict.fromkeys(task.experiment for task in tasks if task.kind == "meander"))
+    assert alone == ["engines", "windows", "slides", "plans", "operators", "paths", "threads"]
 
 
 def test_every_task_has_a_key_of_its_own_and_plain_settings() -> None:

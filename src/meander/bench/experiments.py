@@ -37,10 +37,15 @@ class Limits:
     slide_peer: float  # seconds for a peer with one of several slides
     dense: int  # the edges of the other experiments, of a dense graph
     sparse: int
+    dense_windows: (
+        int  # the edges on which windows are compared, of a dense graph: several times the longest window
+    )
     variant: float  # seconds for a variant's run by slide in the other experiments
     variant_enough: float
+    plan: float  # seconds for a plan's run by slide: of Q3 most plans reach it
     slide_edges: int  # the edges on which Pathway is measured with slides of several sizes
     plans: int  # plans of a query
+    profile: float  # seconds for the repeated runs of a profile
     values: float  # the share of the generated transfers
     cells: int  # edges
     spark: Mapping[str, Sequence[str]]  # by part, the queries that it is about
@@ -61,10 +66,13 @@ FULL = Limits(
     slide_peer=3.0,
     dense=20_000,
     sparse=100_000,
+    dense_windows=60_000,
     variant=5.0,
     variant_enough=0.6,
+    plan=2.0,
     slide_edges=1_000,
     plans=64,
+    profile=1.5,
     values=1.0,
     cells=30_000,
     spark={"rates": ("Q1", "Q5", "Q6"), "batch": ("Q7",), "restart": ("Q5",)},
@@ -83,10 +91,13 @@ QUICK = Limits(
     slide_peer=0.7,
     dense=4_000,
     sparse=10_000,
-    variant=0.6,
+    dense_windows=8_000,
+    variant=0.4,
     variant_enough=0.0,
+    plan=0.4,
     slide_edges=300,
     plans=8,
+    profile=0.3,
     values=0.05,
     cells=3_000,
     spark={"rates": ("Q6",)},
@@ -137,22 +148,30 @@ class Scope:
         *,
         counted: int = 0,
         aligned: int = 0,
-        share: float = 1.0,
+        edges: int | None = None,
+        limit: float | None = None,
+        typical: float = 0.2,
         name: str = "",
     ) -> Task:
-        """Meander's variants in one process, on a share of the prefix; `aligned` is the slide with which it ends."""
+        """Meander's variants in one process.
+
+        `aligned` is the slide with which the edges end, `limit` the seconds for a variant's run by slide, of which a
+        variant is expected to take the share `typical`.
+        """
         limits = self.limits
+        limit = limits.variant if limit is None else limit
         settings = {
             "window": self.window,
             "slide": self.slide,
-            "prefix": max(1, int(share * self.edges(workload.data))),
+            "prefix": edges or self.edges(workload.data),
             "aligned": aligned or self.slide,
-            "limit": limits.variant,
+            "limit": limit,
             "enough": limits.variant_enough,
             "counted": counted,
             "variants": [dict(variant) for variant in variants],
         }
-        each = 0.3 * limits.variant + limits.variant_enough
+        # The run by slide, and the repeated ones: of a slow variant one, on the edges that it processed.
+        each = 1.8 * typical * limit + limits.variant_enough
         return Task(
             experiment,
             "meander",
@@ -161,7 +180,7 @@ class Scope:
             settings,
             name,
             seconds=STARTING + each * len(variants),
-            patience=240 + (10 * limits.variant + limits.variant_enough) * len(variants),
+            patience=240 + (10 * limit + limits.variant_enough) * len(variants),
         )
 
     def peer(
@@ -187,6 +206,7 @@ class Scope:
             "aligned": max(self.slide, slide),
             "limit": limit,
             "grow": not fixed,
+            "tail": grow,
             "own_limit": 10 * limits.own,
             "enough": limits.enough / 4,
             "counted": 9,
@@ -199,9 +219,18 @@ class Scope:
             workload.query,
             settings,
             " ".join(filter(None, (engine, name))),
-            seconds=STARTING + limits.enough / 2 + (2 + 4 * limit if engine == "Pathway" else 1.3 * limit),
-            patience=300 + 30 * limit,
+            seconds=STARTING
+            + limits.enough / 2
+            + self._peer_seconds(engine, limit, growing=not fixed, tail=grow),
+            patience=300 + 40 * limit,
         )
+
+    @staticmethod
+    def _peer_seconds(engine: str, limit: float, *, growing: bool, tail: bool) -> float:
+        """About how long a peer takes: Pathway needs some seconds to start, each time."""
+        if engine != "Pathway":
+            return 1.2 * limit
+        return (12 + 3 * limit if growing else 4 + 0.4 * limit) + (4 + 0.6 * limit) * tail
 
 
 def engines(scope: Scope) -> Iterator[Task]:
@@ -238,7 +267,8 @@ def windows(scope: Scope) -> Iterator[Task]:
         {"name": format_duration(size), "window": size} for size in scope.windows if size >= scope.slide
     ]
     for workload in scope.workloads(every_graph=scope.limits.sparse_too):
-        yield scope.meander("windows", workload, variants)
+        longer = scope.limits.dense_windows if workload.data.dense and scope.prefix is None else None
+        yield scope.meander("windows", workload, variants, edges=longer)
 
 
 def slides(scope: Scope) -> Iterator[Task]:
@@ -276,7 +306,15 @@ def plans(scope: Scope) -> Iterator[Task]:
             # The plan that is chosen is in every process, for its answers to be compared with those of the others.
             shared = [variant for variant in variants if "chosen" in variant["marks"] and variant not in some]
             number = first // PLANS_PER_TASK
-            yield scope.meander("plans", workload, [*some, *shared], counted=3, name=f"part {number}")
+            yield scope.meander(
+                "plans",
+                workload,
+                [*some, *shared],
+                counted=3,
+                limit=scope.limits.plan,
+                typical=1.0 if workload.data.dense else 0.5,
+                name=f"part {number}",
+            )
 
 
 def paper_names(query: str, number: int, plan: Plan) -> list[str]:
@@ -303,7 +341,8 @@ def operators(scope: Scope) -> Iterator[Task]:
         {"name": operator, "options": {"path_operator": operator}} for operator in (*FIXED_OPERATORS, "auto")
     ]
     for workload in scope.workloads(every_graph=scope.limits.sparse_too):
-        yield scope.meander("operators", workload, variants, counted=3)
+        typical = 0.6 if workload.data.dense else 0.1
+        yield scope.meander("operators", workload, variants, counted=3, typical=typical)
 
 
 def paths(scope: Scope) -> Iterator[Task]:
@@ -315,7 +354,9 @@ def paths(scope: Scope) -> Iterator[Task]:
     ]
     for workload in scope.workloads(PATH_QUERIES, every_graph=scope.limits.sparse_too):
         # Half of the edges, so that runs with paths are done in time: a ratio is of the same edges.
-        yield scope.meander("paths", workload, variants, counted=3, share=0.5)
+        half = max(1, scope.edges(workload.data) // 2)
+        typical = 0.4 if workload.data.dense else 0.1
+        yield scope.meander("paths", workload, variants, counted=3, edges=half, typical=typical)
 
 
 def threads(scope: Scope) -> Iterator[Task]:
@@ -345,8 +386,10 @@ def profile(scope: Scope) -> Iterator[Task]:
             "prefix": scope.prefix or scope.limits.whole or most,
             "aligned": scope.slide,
             "paths": False,
+            "enough": scope.limits.profile,
         }
-        yield Task("profile", "profile", workload.data, workload.query, settings, seconds=STARTING + 2)
+        seconds = STARTING + 2 * scope.limits.profile
+        yield Task("profile", "profile", workload.data, workload.query, settings, seconds=seconds)
     for data in _sparse(scope):
         yield _spark(scope, "profile", data, "profile", ("Q6",))
 
@@ -432,6 +475,11 @@ EXPERIMENTS: Mapping[str, Callable[[Scope], Iterator[Task]]] = {
 }
 
 
+ORDER = ("meander", "profile", "values", "peer", "spark", "cells")
+"""What is measured first: the tables about Meander alone, so that a run that is interrupted early has them."""
+
+
 def tasks_of(names: Sequence[str], scope: Scope) -> list[Task]:
-    """All tasks of these experiments."""
-    return [task for name in names for task in EXPERIMENTS[name](scope)]
+    """All tasks of these experiments, in the order in which they are performed."""
+    tasks = [task for name in names for task in EXPERIMENTS[name](scope)]
+    return sorted(tasks, key=lambda task: ORDER.index(task.kind))

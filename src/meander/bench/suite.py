@@ -199,7 +199,9 @@ def _scope(
     limits = QUICK if quick else FULL
     if time_limit is not None:
         limit = float(_duration("--time-limit", time_limit))
-        limits = replace(limits, peer=limit, slide_peer=limit, variant=limit, own=max(limits.own, limit))
+        limits = replace(
+            limits, peer=limit, slide_peer=limit, variant=limit, plan=limit, own=max(limits.own, limit)
+        )
     if quick:
         windows = "10d,30d,120d" if windows == "10d,20d,30d,60d,120d" else windows
         slides = "6h,1d,7d" if slides == "1h,6h,1d,7d" else slides

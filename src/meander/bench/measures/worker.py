@@ -84,6 +84,8 @@ def measure_peer(request: Request) -> Result:
         measured = pathway.measure(
             graph, workload, window=window, slide=slide, limit=limit, grow=settings["grow"]
         )
+        if measured is not None and settings["tail"]:
+            measured = pathway.with_p99(measured, graph, workload, window=window, slide=slide, limit=limit)
     if measured is None or not measured.edges:
         return {"edges": graph.edges, "peer": None, "meander": None, "slides_checked": 0}
     part = graph.prefix(measured.edges, slide)
@@ -154,7 +156,7 @@ def measure_profile(request: Request) -> Result:
 
     settings = request["settings"]
     text = workload_of(request).text(settings["window"], settings["slide"])
-    return profile.measure(request["file"], text, paths=settings["paths"])
+    return profile.measure(request["file"], text, enough=settings["enough"], paths=settings["paths"])
 
 
 MEASURES: dict[str, Callable[[Request], Result]] = {

@@ -3,7 +3,8 @@
 Pathway brings over a hundred packages, some of them in other versions than Meander's, so it may live in an
 environment of its own: this one, or `.venv-bench` in the project's folder, or the interpreter that
 `MEANDER_PATHWAY_PYTHON` names. As the data are preloaded, it emits nothing before it has done everything, so the
-prefix that fits the limit is found by runs on growing ones; the last of them is the measurement.
+prefix that fits the limit is found by runs on growing ones; the last of them is the measurement. The time of a slide
+is from one more run on that prefix, slide by slide.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from meander.bench.data import PROJECT, Graph, relations
-from meander.bench.measurement import BenchError, Measurement
+from meander.bench.measurement import BenchError, Measurement, check_equal
 from meander.bench.workloads import ROLES, Workload
 
 PROGRAM = Path(__file__).with_name("pathway_program.py")
@@ -77,6 +79,35 @@ def measure(
         size = int(part.edges * factor)
 
 
+def with_p99(
+    measured: Measurement, graph: Graph, workload: Workload, *, window: int, slide: int, limit: float
+) -> Measurement:
+    """The measurement with the tail latency of a slide, from a run of its own over the same edges.
+
+    That run ends after `limit` seconds; its answers have to be those of the measurement.
+    """
+    result = _perform(
+        graph.prefix(measured.edges, slide), workload, window, slide, patience=limit, slide_limit=limit
+    )
+    if result is None or not result["slide_seconds"]:
+        return measured
+    first = int(graph.ts[0] // slide)
+    counts = {first + number: count for number, count in enumerate(result["slide_counts"])}
+    check_equal(f"Pathway on {workload.query}, slide by slide", replace(measured, counts=counts), measured)
+    return replace(
+        measured,
+        p99=float(np.percentile(result["slide_seconds"], 99)),
+        details={
+            **measured.details,
+            "slides": {
+                **measured.details["slides"],
+                "measured": len(result["slide_seconds"]),
+                "seconds": sum(result["slide_seconds"]),
+            },
+        },
+    )
+
+
 def run(
     graph: Graph, workload: Workload, *, window: int, slide: int, patience: float, pairs: bool = False
 ) -> Measurement | None:
@@ -84,6 +115,35 @@ def run(
 
     With `pairs`, the answers at the end are in `details`.
     """
+    result = _perform(graph, workload, window, slide, patience=patience, pairs=pairs)
+    if result is None:
+        return None
+    first, last = int(graph.ts[0] // slide), int(graph.ts[-1] // slide)
+    return Measurement(
+        "Pathway",
+        graph.edges,
+        result["seconds"],
+        result["cpu_seconds"],
+        {slide_number + first: count for slide_number, count in result["counts"]},
+        version=result["version"],
+        details={
+            "slides": {"number": last - first + 1},
+            **({"pairs": {(src, trg) for src, trg in result["pairs"]}} if pairs else {}),
+        },
+    )
+
+
+def _perform(
+    graph: Graph,
+    workload: Workload,
+    window: int,
+    slide: int,
+    *,
+    patience: float,
+    pairs: bool = False,
+    slide_limit: float | None = None,
+) -> dict[str, Any] | None:
+    """What the program reports, or None if it takes longer than `patience`, loading not counted."""
     python = interpreter()
     if python is None:
         raise BenchError("Pathway is not installed", hint=INSTALL)
@@ -102,6 +162,7 @@ def run(
         "last": int(graph.ts[-1] // slide) - first,
         "repeating": repeating,
         "pairs": pairs,
+        "slide_limit": slide_limit,
     }
     with tempfile.TemporaryDirectory(prefix="meander-bench-") as folder:
         source, target = Path(folder) / "input.npz", Path(folder) / "output.json"
@@ -123,19 +184,8 @@ def run(
             return None
         if done.returncode != 0 or not target.is_file():
             raise BenchError(f"Pathway failed on {workload.query}: {_last_line(done.stderr)}")
-        result = json.loads(target.read_text(encoding="utf-8"))
-    return Measurement(
-        "Pathway",
-        graph.edges,
-        result["seconds"],
-        result["cpu_seconds"],
-        {slide_number + first: count for slide_number, count in result["counts"]},
-        version=result["version"],
-        details={
-            "slides": {"number": plan["last"] + 1},
-            **({"pairs": {(src, trg) for src, trg in result["pairs"]}} if pairs else {}),
-        },
-    )
+        result: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
+        return result
 
 
 def _last_line(text: str) -> str:

@@ -7,13 +7,18 @@ the answer once a slide. A closure is `pw.iterate` over "the edges, or a known p
 distinct in each round; that form was the fastest of those tried (keeping the known paths in the union takes
 twice as long, doubling the paths ten times).
 
+Preloaded input is processed many slides at once, so the time of a slide is from another run, over a connector: the
+edges that come and go with a slide are committed together, and the next slide waits for its answers.
+
 Called as `python pathway_program.py INPUT.npz QUERY OUTPUT.json`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +64,111 @@ class Loading:
         self.seconds += time.perf_counter() - begin
         self.cpu_seconds += time.process_time() - begin_cpu
         return table
+
+
+class Row(pw.Schema):  # type: ignore[misc]
+    id: int = pw.column_definition(primary_key=True)
+    relation: str
+    src: int
+    trg: int
+
+
+TICK = ""
+"""The relation of one row per slide, without which a slide that changes nothing would have no end."""
+
+
+class SlideBySlide(pw.io.python.ConnectorSubject):  # type: ignore[misc]
+    """The edges of one slide after the other, each after the answers of the one before, for `limit` seconds."""
+
+    def __init__(
+        self, relations: dict[str, dict[str, np.ndarray]], slides: int, last: int, limit: float
+    ) -> None:
+        super().__init__()
+        self.relations, self.slides, self.last, self.limit = relations, slides, last, limit
+        self.answered, self.ended = threading.Event(), threading.Event()
+        self.is_cut_off = False
+        self.seconds: list[float] = []
+        self.counts: list[int] = []
+        self.count = 0
+
+    def rows_of(self, slide: int) -> list[tuple[bool, dict[str, Any]]]:
+        """The edges that come and go with a slide: whether they come, and the values of their rows."""
+        rows = []
+        first = 0
+        for name, columns in self.relations.items():
+            for at, comes in ((slide, True), (slide - self.slides, False)):
+                numbers = np.flatnonzero(columns["slide"] == at)
+                ends = zip(
+                    numbers.tolist(),
+                    columns["src"][numbers].tolist(),
+                    columns["trg"][numbers].tolist(),
+                    strict=True,
+                )
+                rows += [
+                    (comes, {"id": first + number, "relation": name, "src": src, "trg": trg})
+                    for number, src, trg in ends
+                ]
+            first += len(columns["slide"])
+        return [*rows, (True, {"id": -2 - slide, "relation": TICK, "src": 0, "trg": 0})]
+
+    def run(self) -> None:
+        try:
+            # Before the first slide one without edges, for all to have started.
+            for slide in range(-1, self.last + 1):
+                for comes, values in self.rows_of(slide):
+                    if comes:
+                        self.next(**values)
+                    else:
+                        self.delete(**values)
+                self.answered.clear()
+                begin = time.perf_counter()
+                self.commit()
+                if not self.answered.wait(max(0.0, self.limit - sum(self.seconds)) if slide >= 0 else None):
+                    self.is_cut_off = True
+                    break
+                if slide >= 0:
+                    self.seconds.append(time.perf_counter() - begin)
+                    self.counts.append(self.count)
+        finally:
+            self.ended.set()
+
+
+def measure_slides(
+    query: str, plan: dict[str, Any], arrays: dict[str, np.ndarray], limit: float
+) -> dict[str, Any]:
+    """The seconds of each slide, and the number of answers at its end, as far as the time limit lets it get."""
+    names = sorted(set(plan["roles"].values()))
+    relations = {
+        name: {column: arrays[f"{name}.{column}"] for column in ("src", "trg", "slide")} for name in names
+    }
+    feed = SlideBySlide(relations, plan["slides"], int(plan["last"]), limit)
+    rows = pw.io.python.read(feed, schema=Row, autocommit_duration_ms=None)
+    tables = {name: rows.filter(rows.relation == name).select(pw.this.src, pw.this.trg) for name in names}
+    tables = {name: distinct(table) if name in plan["repeating"] else table for name, table in tables.items()}
+    answer = QUERIES[query](*(tables[name] for _, name in sorted(plan["roles"].items())))
+    ticks = rows.filter(rows.relation == TICK).select(n=-1)
+
+    def on_change(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
+        if row["n"] >= 0:
+            changes.append((is_addition, row["n"]))
+
+    def on_time_end(time: int) -> None:
+        counted = [n for is_addition, n in changes if is_addition]
+        feed.count = counted[-1] if counted else 0 if changes else feed.count
+        changes.clear()
+        feed.answered.set()
+
+    changes: list[tuple[bool, int]] = []
+    counted = answer.reduce(n=pw.reducers.count()).concat_reindex(ticks)
+    pw.io.subscribe(counted, on_change=on_change, on_time_end=on_time_end)
+    runner = threading.Thread(
+        target=pw.run, kwargs={"monitoring_level": pw.MonitoringLevel.NONE}, daemon=True
+    )
+    runner.start()
+    feed.ended.wait()
+    if not feed.is_cut_off and len(feed.seconds) <= feed.last:
+        sys.exit(f"the input ended with slide {len(feed.seconds)} of {feed.last + 1}")
+    return {"slide_seconds": feed.seconds, "slide_counts": feed.counts}
 
 
 def distinct(table: Table) -> Table:
@@ -137,6 +247,12 @@ def main(source: str, query: str, target: str) -> None:
     with np.load(source) as loaded:
         arrays = dict(loaded)
     plan = json.loads(str(arrays["plan"]))
+    if plan["slide_limit"] is not None:
+        result = measure_slides(query, plan, arrays, plan["slide_limit"])
+        with open(target, "w", encoding="utf-8") as file:
+            json.dump(result, file)
+        # Pathway may still be at a slide that takes longer than the limit.
+        os._exit(0)
     last = int(plan["last"])
     tables = {}
     for name in sorted(set(plan["roles"].values())):
