@@ -13,7 +13,7 @@ import pytest
 from meander.bench.report.charts import dot_chart, line_chart, ranking
 from meander.bench.report.page import render, sections_of, write_page
 from meander.bench.report.published import SNB, SO, TABLE_2, TABLE_3
-from meander.bench.report.sections import Table, listed, span
+from meander.bench.report.sections import Plot, Table, listed, span
 from meander.bench.results import Results
 from meander.bench.workloads import QUERIES
 
@@ -138,6 +138,8 @@ def test_plans_have_the_names_of_the_paper_and_the_choice_is_compared_with_the_b
         "plan 4: 2,000, 2.0 ms",
         "0.50",
     ]
+    plots = [part.name for part in sections_of(stored)["Plan space"].parts if isinstance(part, Plot)]
+    assert plots == ["plans-q4-snb", "plans-p99-q4-snb"]
     assert sections_of(stored)["Plan space"].limits == [
         "Q4 on snb: plan 4 is 2.0 times as fast as the plan that is chosen (`--plan 4`)."
     ]
@@ -178,6 +180,39 @@ def test_a_variant_that_reached_its_time_limit_has_the_number_of_its_edges() -> 
     result = {"edges": 2_000, "variants": {"1": measured(1_000, 1.0), "2": measured(2_000, 1.0)}}
     (table,) = tables(results(record("threads", "meander", "Q1", variants("1", "2"), result)), "threads")
     assert table.rows[1][3:] == ["1,000 (1,000)", "2,000", "2.0"]
+
+
+def test_a_variant_that_failed_is_listed_beside_the_figures_of_the_others() -> None:
+    result = {"edges": 1_000, "variants": {"1": measured(1_000, 1.0), "2": {"failure": "out of luck"}}}
+    stored = results(record("operators", "meander", "Q1", variants("1", "2"), result))
+    text, _ = render(stored, "")
+    assert "## Failures\n\n- operators snb Q1, 2: FAILED: out of luck\n" in text
+    (table,) = tables(stored, "operators")
+    assert table.rows[1][1:3] == ["1,000, 2.0 ms", "–, –"]
+
+
+def test_s_path_is_compared_with_negative_tuples_beside_the_paper() -> None:
+    result = {
+        "edges": 1_000,
+        "variants": {"s-path": measured(1_000, 1.0), "negative-tuple": measured(1_000, 2.0)},
+    }
+    stored = results(record("operators", "meander", "Q1", variants("s-path", "negative-tuple"), result))
+    assert sections_of(stored)["Path operators"].findings == [
+        "On snb S-PATH has 2.0 times the rate of negative tuples (the paper, on SNB SF10: 0.99 times)."
+    ]
+
+
+def test_the_parts_of_a_profile_are_in_the_order_in_which_an_edge_meets_them() -> None:
+    parts = {"writing": 5.0, "operator #1 PATH P: a*": 3.0, "interning": 1.0, "reading": 1.0}
+    result = {"edges": 100, "records": 5_000, "seconds": 10.0, "parts": parts, "kernels": []}
+    runs, shares, _ = tables(results(record("profile", "profile", "Q1", {}, result)), "profile")
+    assert runs.rows[1] == ["snb Q1", "100", "5,000", "50", "10.00"]
+    assert shares.rows[1:] == [
+        ["reading", "10%"],
+        ["interning", "10%"],
+        ["operator PATH", "30%"],
+        ["writing", "50%"],
+    ]
 
 
 def test_a_failure_is_shown_and_has_no_figures() -> None:
@@ -256,6 +291,34 @@ def test_a_dot_chart_has_a_dot_in_each_category_and_a_legend() -> None:
     assert len(dots(svg)) == 3 + 2
     low, middle, high = sorted((y for x, y in dots(svg) if x < 530), reverse=True)
     assert low - middle == pytest.approx(middle - high, abs=0.2)
+
+
+def test_a_dot_chart_can_pair_a_series_with_rings_of_the_same_color() -> None:
+    svg = dot_chart(
+        "paths", "query", "edges", {"A": {"Q1": 10.0}, "A with": {"Q1": 5.0}}, rings={"A with": "A"}
+    )
+    circles = [element for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}circle")]
+    filled = {circle.attrib["fill"] for circle in circles if "stroke" not in circle.attrib}
+    rings = {circle.attrib["stroke"] for circle in circles if "stroke" in circle.attrib}
+    assert len(circles) == 4
+    assert filled == rings
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ((12.0, 30.0), ["10", "20", "50", "100"]),
+        ((0.3, 25.0), ["0.2", "0.5", "1", "2", "5", "10", "20", "50"]),
+        ((200.0, 900_000.0), ["1,000", "10,000", "100,000", "1,000,000"]),
+    ],
+)
+def test_an_axis_has_round_values_and_is_just_large_enough(
+    values: tuple[float, float], shown: list[str]
+) -> None:
+    svg = ranking("plans", "plans", "edges", [(value, "") for value in values])
+    heights = texts(svg)
+    assert sorted(set(heights) - {"plans", "edges"}, key=lambda name: -heights[name]) == shown
+    assert all(44 <= y <= 360 - 52 for _, y in dots(svg))
 
 
 def test_a_ranking_has_all_values_in_order_and_names_apart() -> None:

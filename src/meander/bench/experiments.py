@@ -230,7 +230,7 @@ class Scope:
         """About how long a peer takes: Pathway needs some seconds to start, each time."""
         if engine != "Pathway":
             return 1.2 * limit
-        return (12 + 3 * limit if growing else 4 + 0.4 * limit) + (4 + 0.6 * limit) * tail
+        return (9 + 2.5 * limit if growing else 3 + 0.4 * limit) + (3 + 0.7 * limit) * tail
 
 
 def engines(scope: Scope) -> Iterator[Task]:
@@ -408,7 +408,7 @@ def values(scope: Scope) -> Iterator[Task]:
             "size": scope.limits.values,
             "limit": scope.limits.peer,
         }
-        seconds = STARTING + 25 * scope.limits.values + scope.limits.peer
+        seconds = STARTING + 10 * scope.limits.values + 0.4 * scope.limits.peer
         yield Task("values", "values", dense, "", settings, part, seconds=seconds, patience=900)
 
 

@@ -1,5 +1,8 @@
 """Charts as SVG, without a dependency: logarithmic axes with units, and a name for each series.
 
+The upward axis begins and ends at 1, 2 or 5 times a power of ten, and spans a factor of ten at least, so that noise
+does not look like a difference.
+
 `line_chart` has a quantity on both axes, `dot_chart` categories on the lower one, `ranking` many values in
 order of size, of which some have names.
 """
@@ -10,12 +13,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from types import MappingProxyType
 
 WIDTH, HEIGHT = 720, 360
 LEFT, RIGHT, TOP, BOTTOM = 84, 190, 44, 52
 INKS = ("#1b6ca8", "#c4451c", "#2e7d32", "#7b3fa0", "#8a6d00", "#44546a", "#b0306a", "#00838f")
 GRID, AXIS = "#d8dde3", "#44546a"
 NAME_HEIGHT = 15
+MOST_LINES = 8
 
 Series = Mapping[str, Sequence[tuple[float, float]]]
 
@@ -59,13 +64,23 @@ def line_chart(
         line_path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points_of_line)
         parts.append(f'<path d="M{line_path}" fill="none" stroke="{ink}" stroke-width="2"/>')
         parts += [_dot(x, y, ink) for x, y in points_of_line]
-        parts.append(_text(WIDTH - RIGHT + 8, heights[name] + 4, name, "start", f'fill="{ink}"'))
+        x, y = points_of_line[-1]
+        end = WIDTH - RIGHT + 20
+        parts.append(_leader(x + 5, y, end, heights[name], ink))
+        parts.append(_text(end + 4, heights[name] + 4, name, "start", f'fill="{ink}"'))
     return _whole(parts)
 
 
-def dot_chart(title: str, across: str, upward: str, series: Mapping[str, Mapping[str, float]]) -> str:
+def dot_chart(
+    title: str,
+    across: str,
+    upward: str,
+    series: Mapping[str, Mapping[str, float]],
+    *,
+    rings: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """For each series a dot in each category in which it has a value; the names are a legend. Values are above
-    zero."""
+    zero. A series of `rings` has rings in the color of the series that it names."""
     categories = list(dict.fromkeys(category for dots in series.values() for category in dots))
     y_axis = _upward(value for dots in series.values() for value in dots.values())
     parts = _frame(title, across, upward, y_axis)
@@ -78,15 +93,17 @@ def dot_chart(title: str, across: str, upward: str, series: Mapping[str, Mapping
                 f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{GRID}" stroke-dasharray="2 3"/>'
             )
     step = min(12.0, 0.8 * width / len(series))
+    colored = [name for name in series if name not in rings]
     for number, (name, dots) in enumerate(series.items()):
-        ink = INKS[number % len(INKS)]
+        ink = INKS[colored.index(rings.get(name, name)) % len(INKS)]
+        mark = _ring if name in rings else _dot
         shift = (number - (len(series) - 1) / 2) * step
         parts += [
-            _dot(LEFT + (categories.index(category) + 0.5) * width + shift, y_axis.at(value), ink)
+            mark(LEFT + (categories.index(category) + 0.5) * width + shift, y_axis.at(value), ink)
             for category, value in dots.items()
         ]
         y = TOP + 10 + number * (NAME_HEIGHT + 3)
-        parts.append(_dot(WIDTH - RIGHT + 14, y - 4, ink))
+        parts.append(mark(WIDTH - RIGHT + 14, y - 4, ink))
         parts.append(_text(WIDTH - RIGHT + 24, y, name, "start", f'fill="{ink}"'))
     return _whole(parts)
 
@@ -109,16 +126,31 @@ def ranking(title: str, across: str, upward: str, values: Sequence[tuple[float, 
         if name:
             height = heights[f"{number}"]
             end = WIDTH - RIGHT + 4
-            parts.append(f'<path d="M{x:.1f} {y:.1f}L{end} {height:.1f}" stroke="{ink}" stroke-width="0.7"/>')
+            parts.append(_leader(x, y, end, height, ink))
             parts.append(_text(end + 4, height + 4, name, "start", f'fill="{ink}"'))
     return _whole(parts)
 
 
 def _upward(values: Iterable[float]) -> Axis:
-    """The upward axis, between powers of ten."""
+    """The upward axis, just large enough."""
     known = list(values)
-    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
-    return Axis(10.0**low, 10.0 ** max(high, low + 1), HEIGHT - BOTTOM, TOP)
+    low = max(value for value in _round_values(min(known) / 10, min(known)))
+    high = min(value for value in _round_values(max(known), 10 * max(known)))
+    return Axis(low, max(high, 10 * low), HEIGHT - BOTTOM, TOP)
+
+
+def _round_values(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times each power of ten, from `low` to `high`."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
+    return [value for value in values if low <= value * (1 + 1e-9) and value <= high * (1 + 1e-9)]
+
+
+def _grid_values(axis: Axis) -> list[float]:
+    """The values with a line: powers of ten, and what is between them if they are few."""
+    values = _round_values(axis.low, axis.high)
+    powers = [value for value in values if math.log10(value).is_integer()]
+    return values if len(values) <= MOST_LINES else powers
 
 
 def _frame(title: str, across: str, upward: str, y_axis: Axis) -> list[str]:
@@ -130,10 +162,10 @@ def _frame(title: str, across: str, upward: str, y_axis: Axis) -> list[str]:
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         _text(LEFT, 22, title, "start", 'font-size="14" font-weight="600"'),
     ]
-    for power in range(round(math.log10(y_axis.low)), round(math.log10(y_axis.high)) + 1):
-        y = y_axis.at(10.0**power)
+    for value in _grid_values(y_axis):
+        y = y_axis.at(value)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{GRID}"/>')
-        parts.append(_text(LEFT - 8, y + 4, f"{10**power:,}" if power >= 0 else f"{10.0**power:g}", "end"))
+        parts.append(_text(LEFT - 8, y + 4, f"{value:,.0f}" if value >= 1 else f"{value:g}", "end"))
     parts.append(f'<path d="M{LEFT} {HEIGHT - BOTTOM}H{WIDTH - RIGHT}" stroke="{AXIS}"/>')
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, across, "middle"))
     middle = (TOP + HEIGHT - BOTTOM) / 2
@@ -156,6 +188,15 @@ def _spread(ends: Mapping[str, float]) -> dict[str, float]:
         heights[name] = above = max(height, above + NAME_HEIGHT)
     excess = max(0.0, above - (HEIGHT - NAME_HEIGHT))
     return {name: height - excess for name, height in heights.items()}
+
+
+def _leader(x: float, y: float, end: float, height: float, ink: str) -> str:
+    """A thin line from a dot to its name."""
+    return f'<path d="M{x:.1f} {y:.1f}L{end} {height:.1f}" stroke="{ink}" stroke-width="0.7"/>'
+
+
+def _ring(x: float, y: float, ink: str) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="white" stroke="{ink}" stroke-width="1.6"/>'
 
 
 def _dot(x: float, y: float, ink: str) -> str:

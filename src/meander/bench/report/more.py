@@ -27,8 +27,19 @@ from meander.bench.report.sections import (
 )
 from meander.bench.results import Results
 
-SHOWN_KERNELS = 8
+SHOWN_KERNELS, SHOWN_SHARE = 4, 0.02
 WITH = " with paths"
+PARTS = (
+    "reading",
+    "interning",
+    "graph of the window",
+    "operator",
+    "naming",
+    "writing",
+    "opening the dataflow",
+    "ordering, cutting and the rest",
+)
+"""The parts of a run, as `measures.profile` names them."""
 
 
 def memory(results: Results) -> Section | None:
@@ -67,7 +78,7 @@ def memory(results: Results) -> Section | None:
             Plot(
                 f"memory-{graph.name}",
                 f"Memory by window, on {graph.name}",
-                line_chart(f"{graph.name}: state", "window", "megabytes", lines, show=duration),
+                line_chart(f"{graph.name}: state by window", "window", "megabytes", lines, show=duration),
             )
         )
         growth = {query: line[-1][1] / line[0][1] for query, line in lines.items()}
@@ -117,7 +128,13 @@ def paths(results: Results) -> Section | None:
             Plot(
                 f"paths-{graph.name}",
                 f"Edges per second with and without paths, on {graph.name}",
-                dot_chart(f"{graph.name}: paths", "query", "edges per second", dots),
+                dot_chart(
+                    f"{graph.name}: without and with paths",
+                    "query",
+                    "edges per second",
+                    dots,
+                    rings={name + WITH: name for name in names},
+                ),
             )
         )
         if not shares:
@@ -167,23 +184,36 @@ def profile(results: Results) -> Section | None:
     """Shares of the time, by part and by kernel."""
     section = Section(
         "Where the time goes",
-        "A run from a file of edges to a file of answers (`meander bench --profile`). Each part has the time "
-        "that no part inside of it takes. Naming is from numbers to names and intervals. The second table has "
-        "the compiled kernels that take most; they are part of the time above.",
+        "A run from a file of edges to a file of answers (`meander bench --profile`), on all edges of SNB and at "
+        "most the first 60,000 of a dense graph. Each part has the time that no part inside of it takes. Naming is "
+        "from numbers to names and intervals. On a dense graph each edge makes many answers, and most of the time "
+        "is spent on them: finding paths, and writing a line of JSON per record; `--mode changes` has fewer "
+        "records. The last table has the compiled kernels that take most; they are part of the time above.",
     )
     columns = []
-    sizes = [["workload", "edges", "answer records", "seconds"]]
+    density: dict[str, float] = {}
+    sizes = [["workload", "edges", "answer records", "records per edge", "seconds"]]
     kernels = [["kernel", "part", "calls", "share"]]
     for record in records(results, "profile", "profile"):
         result = record["result"]
         what = f"{record['data']} {record['query']}"
-        sizes.append([what, f"{result['edges']:,}", f"{result['records']:,}", f"{result['seconds']:.2f}"])
+        per_edge = result["records"] / max(result["edges"], 1)
+        sizes.append(
+            [
+                what,
+                f"{result['edges']:,}",
+                f"{result['records']:,}",
+                f"{per_edge:,.3g}",
+                f"{result['seconds']:.2f}",
+            ]
+        )
+        density[what] = per_edge
         columns.append(
             (what, {part: seconds / result["seconds"] for part, seconds in result["parts"].items()})
         )
         for kernel in result["kernels"][:SHOWN_KERNELS]:
             share = kernel["seconds"] / result["seconds"]
-            if share >= 0.01:
+            if share >= SHOWN_SHARE:
                 kernels.append(
                     [
                         f"{what}: `{kernel['kernel']}`",
@@ -194,7 +224,7 @@ def profile(results: Results) -> Section | None:
                 )
     if columns:
         grouped = [(what, _grouped(parts)) for what, parts in columns]
-        names = list(dict.fromkeys(part for _, parts in grouped for part in parts))
+        names = sorted({part for _, parts in grouped for part in parts}, key=_position)
         rows = [["part", *(what for what, _ in grouped)]]
         rows += [
             [name, *(f"{parts[name]:.0%}" if name in parts else NONE for _, parts in grouped)]
@@ -203,10 +233,10 @@ def profile(results: Results) -> Section | None:
         section.parts += [
             Table("The runs", sizes),
             Table("Shares of the time", rows),
-            Table("Kernels that take at least 1%", kernels),
+            Table("Kernels: up to four of each run that take at least 2% of its time", kernels),
         ]
         most = [
-            f"{parts[part]:.0%} {part} in {what}"
+            f"{parts[part]:.0%} {part} in {what} ({density[what]:,.3g} records per edge)"
             for what, parts in grouped
             for part in [max(parts, key=parts.__getitem__)]
         ]
@@ -218,6 +248,11 @@ def profile(results: Results) -> Section | None:
         rows += [[name, f"{seconds:.2f}", f"{seconds / total:.0%}"] for name, seconds in parts.items()]
         section.parts.append(Table(f"On Spark, one cell: Q6 on {record['data']}, {total:.2f} s in all", rows))
     return section if section.parts else None
+
+
+def _position(part: str) -> tuple[int, str]:
+    """Where a part stands on the way from the file to the answers."""
+    return PARTS.index("operator" if part.startswith("operator ") else part), part
 
 
 def _short(part: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from meander.bench.hardware import machine_in_words
 from meander.bench.report import more, paper
 from meander.bench.report.sections import Maker, Plot, Section, listed
-from meander.bench.report.summary import outline
+from meander.bench.report.summary import failed_variants, outline
 from meander.bench.results import Results
 
 SECTIONS: Mapping[str, Sequence[Maker]] = {
@@ -60,7 +60,9 @@ engine has one thread.
   limit is measured on the edges up to there, whose number is then in brackets.
 - **Pathway**, which is incremental like Meander, gets dense integers for vertices, and its edges preloaded: an
   edge is inserted at its slide and deleted when it expires, all changes of a slide at one logical time; a
-  closure is `pw.iterate`. The time to convert data frames into rows is not counted.
+  closure is `pw.iterate`. The time to convert data frames into rows is not counted. As preloaded input is processed
+  many slides at once, p99 is from another run on the same edges, over a connector: from the commit of a slide's edges
+  until its answers, before the next slide is sent.
 - **DuckDB** evaluates the query again at every slide. It gets the same integers in in-memory tables and counts
   the answers at the end of each slide with one statement, a recursive one for closures.
 
@@ -149,8 +151,9 @@ def render(results: Results, plots: str) -> tuple[str, dict[str, str]]:
                 blocks.append(f"![{part.about}]({plots}{name})")
             else:
                 blocks.append(part.markdown())
-    if results.failures:
-        blocks += ["## Failures", _bullets(outline(record) for record in results.failures)]
+    failures = [*map(outline, results.failures), *failed_variants(results)]
+    if failures:
+        blocks += ["## Failures", _bullets(failures)]
     blocks += ["## Reproduce it", REPRODUCE.rstrip()]
     return "\n\n".join(blocks) + "\n", pictures
 

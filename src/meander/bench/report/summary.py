@@ -6,16 +6,31 @@ from collections.abc import Callable
 from typing import Any
 
 from meander.bench.report.sections import rate, span, times
-from meander.bench.results import Record
+from meander.bench.results import Record, Results
 
 
 def outline(record: Record) -> str:
     """What was measured, and the outcome in brief."""
-    words = (record["experiment"], record["data"], record["query"], record["name"])
-    what = " ".join(word for word in words if word)
+    what = _what(record)
     if "failure" in record:
         return f"{what}: FAILED: {record['failure']}"
     return f"{what}: {_OUTLINES[record['kind']](record['result'])}"
+
+
+def failed_variants(results: Results) -> list[str]:
+    """A line for each variant that failed, of tasks that did not."""
+    return [
+        f"{_what(record)}, {name}: FAILED: {variant['failure']}"
+        for record in results.measurements.values()
+        if "failure" not in record
+        for name, variant in record["result"].get("variants", {}).items()
+        if "failure" in variant
+    ]
+
+
+def _what(record: Record) -> str:
+    words = (record["experiment"], record["data"], record["query"], record["name"])
+    return " ".join(word for word in words if word)
 
 
 def _meander(result: dict[str, Any]) -> str:
