@@ -31,7 +31,7 @@ DAY = 86_400
 TINY = replace(
     QUICK,
     whole=300,
-    own=1.0,
+    own=30.0,
     enough=0.0,
     peer=0.3,
     dense=200,

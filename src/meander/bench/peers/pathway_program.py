@@ -73,12 +73,18 @@ class Row(pw.Schema):  # type: ignore[misc]
     trg: int
 
 
+CONVERTING = 4
+"""How many times its limit a run slide by slide may take, with what is not measured."""
+
 TICK = ""
 """The relation of one row per slide, without which a slide that changes nothing would have no end."""
 
 
 class SlideBySlide(pw.io.python.ConnectorSubject):  # type: ignore[misc]
-    """The edges of one slide after the other, each after the answers of the one before, for `limit` seconds."""
+    """The edges of one slide after the other, each after the answers of the one before, for `limit` seconds.
+
+    To convert rows takes time that is not measured; that, too, is limited.
+    """
 
     def __init__(
         self, relations: dict[str, dict[str, np.ndarray]], slides: int, last: int, limit: float
@@ -97,7 +103,7 @@ class SlideBySlide(pw.io.python.ConnectorSubject):  # type: ignore[misc]
         first = 0
         for name, columns in self.relations.items():
             for at, comes in ((slide, True), (slide - self.slides, False)):
-                numbers = np.flatnonzero(columns["slide"] == at)
+                numbers = np.arange(*np.searchsorted(columns["slide"], (at, at + 1)))
                 ends = zip(
                     numbers.tolist(),
                     columns["src"][numbers].tolist(),
@@ -112,6 +118,7 @@ class SlideBySlide(pw.io.python.ConnectorSubject):  # type: ignore[misc]
         return [*rows, (True, {"id": -2 - slide, "relation": TICK, "src": 0, "trg": 0})]
 
     def run(self) -> None:
+        latest = time.perf_counter() + CONVERTING * self.limit
         try:
             # Before the first slide one without edges, for all to have started.
             for slide in range(-1, self.last + 1):
@@ -126,9 +133,13 @@ class SlideBySlide(pw.io.python.ConnectorSubject):  # type: ignore[misc]
                 if not self.answered.wait(max(0.0, self.limit - sum(self.seconds)) if slide >= 0 else None):
                     self.is_cut_off = True
                     break
+                now = time.perf_counter()
                 if slide >= 0:
-                    self.seconds.append(time.perf_counter() - begin)
+                    self.seconds.append(now - begin)
                     self.counts.append(self.count)
+                if now > latest and slide < self.last:
+                    self.is_cut_off = True
+                    break
         finally:
             self.ended.set()
 

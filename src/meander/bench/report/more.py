@@ -27,7 +27,7 @@ from meander.bench.report.sections import (
 )
 from meander.bench.results import Results
 
-SHOWN_KERNELS, SHOWN_SHARE = 4, 0.02
+SHOWN_KERNELS, SHOWN_SHARE = 8, 0.01
 WITH = " with paths"
 PARTS = (
     "reading",
@@ -233,7 +233,7 @@ def profile(results: Results) -> Section | None:
         section.parts += [
             Table("The runs", sizes),
             Table("Shares of the time", rows),
-            Table("Kernels: up to four of each run that take at least 2% of its time", kernels),
+            Table("Kernels that take at least 1% of a run", kernels),
         ]
         most = [
             f"{parts[part]:.0%} {part} in {what} ({density[what]:,.3g} records per edge)"
