@@ -22,7 +22,7 @@ def test_one_cell_has_no_stages() -> None:
 def test_stages_and_exchanges_are_shown_for_several_cells() -> None:
     shown = physical(NOTIFY, 3)
     assert "Physical plan for 3 cells" in shown
-    assert "stage 0: one cell orders the edges by time" in shown
+    assert "stage 0: tasks read the edges and send each to the cells" in shown
     first, second = shown.split("stage 1: 3 cells")[1].split("stage 2: 3 cells")
     assert "likes: hash-partitioned by source" in first
     assert "follows: broadcast" in first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -51,13 +52,17 @@ class Cells:
         cells: int,
         *,
         snapshots: Path | str = "",
+        unordered: frozenset[str] = frozenset(),
+        started: float = 0.0,
+        clock: Callable[[], float] = time.time,
         **options: Any,
     ) -> None:
         self.options = RunOptions.of(cells=cells, **options)
         self.snapshots = str(snapshots)
+        self.fields = {"unordered": unordered, "started": started}
         self.staged = staged_plan(queries, self.options)
         self.jobs = self.jobs_of(queries)
-        self.local = LocalCells(self.jobs, TransactionalStore)
+        self.local = LocalCells(self.jobs, TransactionalStore, clock=clock)
         self.answers: list[list[dict[str, Any]]] = [[] for _ in range(cells)]
         self.rejects: list[Reject] = []
         self.figures: list[dict[str, Any]] = []
@@ -70,6 +75,7 @@ class Cells:
             formats={query.name: "jsonl" for query in queries},
             options=self.options,
             snapshots=self.snapshots,
+            **self.fields,
         )
 
     @property

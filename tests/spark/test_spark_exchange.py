@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meander.algebra.nodes import Share, Slice
-from meander.dataflow.edges import as_text
+from meander.dataflow.edges import INFINITY, as_text
 from meander.dataflow.tabular import edges_of
 from meander.physical.stages import Delivery
 from meander.spark.cell.exchange import Sender
 from meander.spark.cell.routing import owners
-from meander.spark.edge_codec import decode_edges
+from meander.spark.cell.scatter import Scatter, Summary
+from meander.spark.edge_codec import decode_edges, edges_chunk
 from meander.spark.messages import CHUNK_ROWS, Kind
 
 NAMES = st.one_of(st.text(), st.integers(-5, 5))
@@ -46,15 +48,18 @@ def sent_to(edges, deliveries, cells) -> tuple[set[Any], Mapping[str, int]]:
     """What each cell of each stage is sent, as sets of (stage, cell, stream, src, label, trg, ts)."""
     rows = set()
     keys = list(range(10, 10 + cells))
-    sender = Sender(deliveries, keys, 0)
-    for message in sender.send(edges):
-        assert message.kind == Kind.EDGES
+    scatter = Scatter(tuple(keys), tuple(deliveries))
+    messages = list(scatter.send(edges_chunk(name, of_stream) for name, of_stream in edges.items()))
+    for message in messages:
+        if message.kind != Kind.EDGES:
+            continue
         part = decode_edges(message.data)
         columns = (part.src.values(), part.label.values(), part.trg.values(), part.ts.tolist())
         rows |= {
             (message.stage, message.cell - 10, message.stream, *edge) for edge in zip(*columns, strict=True)
         }
-    return rows, sender.counts
+    summaries = [message.data for message in messages if message.kind == Kind.SUMMARY]
+    return rows, Summary.from_bytes(summaries[0])._asdict() if summaries else Counter()
 
 
 @settings(deadline=None)
@@ -98,7 +103,8 @@ def test_an_edge_goes_to_all_cells_or_to_owners_of_its_ends_and_unasked_labels_g
 
 def test_what_is_sent_is_cut_into_chunks_and_keeps_its_order() -> None:
     rows = [(f"v{at}", "a", "w", at) for at in range(CHUNK_ROWS + 10)]
-    messages = list(Sender([Delivery(1, "s", "a", True)], [5, 6], 3).send({"s": edges_of(rows)}))
+    derived = edges_of(rows)._replace(exp=np.full(len(rows), INFINITY))
+    messages = list(Sender([Delivery(2, "@1", None, True)], [5, 6], 3).send({"@1": derived}))
     assert [message.cell for message in messages] == [5, 6, 5, 6]
     assert messages[0].data == messages[1].data
     assert messages[0].position < messages[2].position

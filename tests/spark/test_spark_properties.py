@@ -23,15 +23,15 @@ from meander.errors import ArgumentError
 from meander.physical.plan import ScanOp
 from meander.physical.stages import Delivery
 from meander.physical.streams import ClassUse, LabelClass, StreamSchema
-from meander.spark.cell.exchange import Sender, receive
 from meander.spark.cell.manifest import CellManifest
 from meander.spark.cell.recovery import restore_ingest
-from meander.spark.edge_codec import chunk_edges, decode_edges, decode_rejects, encode_edges
-from meander.spark.input.dataframes import chunk_frame, record_frame
+from meander.spark.cell.scatter import Scatter
+from meander.spark.edge_codec import chunk_edges, decode_edges, decode_rejects, edges_chunk, encode_edges
+from meander.spark.input.dataframes import chunk_frame, record_frame, send_to_one
 from meander.spark.input.ledger import Segment
-from meander.spark.input.reader import pack_batch, pack_lines, read_segment
+from meander.spark.input.reader import batch_chunks, line_chunks, read_segment
 from meander.spark.input.stream_source import StreamSource
-from meander.spark.messages import Chunk, Kind, frontier_messages, segment_list
+from meander.spark.messages import Chunk, Kind, segment_list
 from meander.spark.workers.warm_up import text_reader
 from meander.syntax.values import Property, ValueType
 
@@ -146,20 +146,16 @@ def test_a_cell_keeps_the_properties_of_edges_that_wait_and_of_its_window(tmp_pa
 
 
 def test_properties_are_sent_to_the_cells_that_read_their_edges() -> None:
-    sender = Sender([Delivery(1, "s", "a", False, (Share(2, (Slice("src", 2),)),))], [0, 1], 0)
-    messages = list(sender.send({"s": edges_of_rows(ROWS)}))
-    found = []
-    for cell in (0, 1):
-        frontier = frontier_messages(9, 1, [cell])
-        received, _ = receive([one.chunk for one in (*messages, *frontier) if one.cell == cell])
-        found += rows_of(received["s"])
+    scatter = Scatter((0, 1), (Delivery(1, "s", "a", False, (Share(2, (Slice("src", 2),)),)),))
+    messages = scatter.send([edges_chunk("s", edges_of_rows(ROWS))])
+    found = [row for one in messages if one.kind == Kind.EDGES for row in rows_of(decode_edges(one.data))]
     assert sorted(found, key=lambda row: row["ts"]) == ROWS
 
 
 def test_records_are_json_where_columns_are_read_by_name() -> None:
     values = [json.dumps(row) for row in ROWS] + ["v1\ta\tv2\t50"]
     batch = pa.record_batch({"value": pa.array(values).cast(pa.binary())})
-    chunks = pack_lines(batch, LAYOUT, 0)
+    chunks = line_chunks(batch, LAYOUT)
     assert [row for one in chunks if one.kind == Kind.EDGES for row in rows_of(chunk_edges(one))] == ROWS
     (reject,) = [reject for one in chunks if one.kind == Kind.REJECTS for reject in decode_rejects(one.data)]
     assert reject.reason == "unparsable row"
@@ -175,7 +171,7 @@ def test_a_bad_value_of_a_record_rejects_it_only_where_a_query_reads_it() -> Non
     ]
     records = pa.record_batch({"value": pa.array(map(json.dumps, rows)).cast(pa.binary())})
     columns = pa.RecordBatch.from_pylist(rows)
-    for chunks in (pack_lines(records, layout, 0), pack_batch(columns, layout, 0)):
+    for chunks in (line_chunks(records, layout), batch_chunks(columns, layout)):
         edges = [chunk_edges(one) for one in chunks if one.kind == Kind.EDGES]
         found = [(row["label"], op) for one in edges for row, op in zip(rows_of(one), one.op, strict=True)]
         assert found == [("b", 1), ("c", 1), ("c", -1)]
@@ -226,7 +222,7 @@ def test_typed_columns_of_a_frame_and_records_of_json(spark: Any, tmp_path: Path
         | {"amount": 1.25, "currency": "EUR", "due": seconds, "number": 7, "urgent": True},
         {"src": "x", "label": "a", "trg": None, "ts": seconds} | dict.fromkeys(LAYOUT.types),
     ]
-    assert frame_rows(chunk_frame(frame, layout, cell=0)) == wanted
+    assert frame_rows(chunk_frame(frame, layout, send_to_one(0))) == wanted
     static = source.materialize(spark, layout, tmp_path / "static")
     segment_layout = static.layout("s", SCHEMA, "s")
     found = [
@@ -237,7 +233,7 @@ def test_typed_columns_of_a_frame_and_records_of_json(spark: Any, tmp_path: Path
     ]
     assert found == wanted
     records = spark.createDataFrame([(json.dumps(row).encode(),) for row in ROWS], "value binary").coalesce(1)
-    assert frame_rows(record_frame(records, LAYOUT, cell=0)) == ROWS
+    assert frame_rows(record_frame(records, LAYOUT, send_to_one(0))) == ROWS
     wrong = StreamSchema((Property("number", ValueType.STRING),), vertices=True)
     message = "the column number of stream s has type int, and the query reads it as STRING"
     with pytest.raises(ArgumentError, match=message):

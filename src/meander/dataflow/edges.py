@@ -8,15 +8,29 @@ so are Arrow's string and integer columns, hence reading and ordering move spans
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from meander.dataflow.texts import CodedText as CodedText
+from meander.dataflow.texts import Dictionary as Dictionary
+from meander.dataflow.texts import Names as Names
+from meander.dataflow.texts import Text as Text
+from meander.dataflow.texts import arrow_text as arrow_text
+from meander.dataflow.texts import as_text as as_text
+from meander.dataflow.texts import code_texts as code_texts
+from meander.dataflow.texts import concat_names as concat_names
+from meander.dataflow.texts import concat_texts as concat_texts
+from meander.dataflow.texts import constant_text as constant_text
+from meander.dataflow.texts import empty_text as empty_text
+from meander.dataflow.texts import frozen as frozen
+from meander.dataflow.texts import integer_text as integer_text
+from meander.dataflow.texts import nameless as nameless
 from meander.kernels import parsing
 from meander.kernels.jit import Array as Array
-from meander.kernels.spans import gather_spans, index_spans, match_spans, wrapping
+from meander.kernels.spans import index_spans, match_spans, wrapping
 from meander.syntax.values import ValueType
 
 ARROW_TYPES: Mapping[ValueType | None, pa.DataType] = {
@@ -120,41 +134,6 @@ class Origin(NamedTuple):
         return self._replace(line=self.line[chosen])
 
 
-class Text(NamedTuple):
-    """n names as spans of one buffer."""
-
-    data: Array
-    start: Array
-    end: Array
-    kind: Array
-
-    @property
-    def rows(self) -> int:
-        return int(self.start.size)
-
-    def take(self, chosen: Any) -> Text:
-        """The rows that an index array, a mask or a slice selects; the bytes are not copied."""
-        return Text(self.data, self.start[chosen], self.end[chosen], self.kind[chosen])
-
-    def packed(self) -> tuple[Array, Array]:
-        """The names' bytes without gaps, and the n + 1 offsets into them."""
-        out = np.empty(int((self.end - self.start).sum()), np.uint8)
-        offsets = np.empty(self.rows + 1, np.int64)
-        gather_spans(self.data, self.start, self.end, out, offsets)
-        return out, offsets
-
-    def values(self) -> list[str | int]:
-        """The names as Python objects."""
-        data, offsets = self.packed()
-        raw = data.tobytes()
-        bounds = offsets.tolist()
-        spans = zip(bounds, bounds[1:], self.kind.tolist(), strict=False)
-        return [
-            int.from_bytes(raw[start:end], "little", signed=True) if kind else raw[start:end].decode()
-            for start, end, kind in spans
-        ]
-
-
 class Edges(NamedTuple):
     """n edges in order of arrival (or, after ingest, of time); `op` is +1, or -1 for a deletion.
 
@@ -167,9 +146,9 @@ class Edges(NamedTuple):
     has its only vertex in `src` and in `trg`.
     """
 
-    src: Text
-    label: Text
-    trg: Text
+    src: Names
+    label: Names
+    trg: Names
     ts: Array
     op: Array
     line: Text | None = None
@@ -214,83 +193,9 @@ def take_rows(column: pa.Array, chosen: Any) -> pa.Array:
     return column.filter(pa.array(chosen)) if chosen.dtype == np.bool_ else column.take(pa.array(chosen))
 
 
-def frozen(data: Array) -> Array:
-    """A view of `data` that cannot be written through."""
-    view = data.view()
-    view.flags.writeable = False
-    return view
-
-
-def as_text(values: Iterable[str | int]) -> Text:
-    """The names of Python strings and integers (of 64 bits)."""
-    names = list(values)
-    encoded = [
-        name.encode() if isinstance(name, str) else int(name).to_bytes(8, "little", signed=True)
-        for name in names
-    ]
-    offsets = np.zeros(len(names) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(names)), out=offsets[1:])
-    kind = np.fromiter((not isinstance(name, str) for name in names), np.int8, len(names))
-    return Text(frozen(np.frombuffer(b"".join(encoded), np.uint8)), offsets[:-1], offsets[1:], kind)
-
-
-def integer_text(values: Array) -> Text:
-    """The names of an int64 column, without a copy of it."""
-    column = np.ascontiguousarray(values, dtype="<i8")
-    start = np.arange(column.size, dtype=np.int64) * 8
-    return Text(frozen(column.view(np.uint8)), start, start + 8, np.ones(column.size, np.int8))
-
-
-def arrow_text(column: pa.Array) -> Text:
-    """The names of an Arrow column of strings, without a copy of their bytes; a null is an empty name."""
-    rows = len(column)
-    if rows == 0:
-        return as_text(())
-    _, offsets_buffer, data_buffer = column.buffers()
-    width = np.int32 if pa.types.is_string(column.type) else np.int64
-    offsets = np.frombuffer(offsets_buffer, width)[column.offset : column.offset + rows + 1].astype(np.int64)
-    data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
-    return Text(frozen(data), offsets[:-1], offsets[1:], np.zeros(rows, np.int8))
-
-
-def empty_text() -> Text:
-    return as_text(())
-
-
-def nameless(rows: int) -> Text:
-    """Empty names."""
-    offsets = np.zeros(rows, np.int64)
-    return Text(frozen(np.empty(0, np.uint8)), offsets, offsets, np.zeros(rows, np.int8))
-
-
-def constant_text(name: str, rows: int) -> Text:
-    """One and the same name in every row."""
-    once = as_text([name])
-    return Text(once.data, *(np.repeat(column, rows) for column in once[1:]))
-
-
 def empty_edges() -> Edges:
-    name = empty_text()
+    name: Names = empty_text()
     return Edges(src=name, label=name, trg=name, ts=np.empty(0, np.int64), op=np.empty(0, np.int8))
-
-
-def concat_texts(parts: Sequence[Text]) -> Text:
-    """The rows of all parts, in order; parts of one and the same buffer stay in it."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return empty_text()
-    kind = np.concatenate([part.kind for part in parts])
-    first = parts[0].data
-    if all(part.data is first for part in parts):
-        return Text(
-            first, np.concatenate([p.start for p in parts]), np.concatenate([p.end for p in parts]), kind
-        )
-    packed = [part.packed() for part in parts]
-    base = np.cumsum([0] + [data.size for data, _ in packed])[:-1]
-    start = np.concatenate([offsets[:-1] + shift for (_, offsets), shift in zip(packed, base, strict=True)])
-    end = np.concatenate([offsets[1:] + shift for (_, offsets), shift in zip(packed, base, strict=True)])
-    return Text(frozen(np.concatenate([data for data, _ in packed])), start, end, kind)
 
 
 def concat_edges(parts: Sequence[Edges]) -> Edges:
@@ -304,10 +209,12 @@ def concat_edges(parts: Sequence[Edges]) -> Edges:
         return empty_edges()
     lines = [part.line for part in parts if part.line is not None]
     expiries = [part.exp for part in parts if part.exp is not None]
+    src, trg = concat_names([(part.src, part.trg) for part in parts])
+    (label,) = concat_names([(part.label,) for part in parts])
     return Edges(
-        src=concat_texts([part.src for part in parts]),
-        label=concat_texts([part.label for part in parts]),
-        trg=concat_texts([part.trg for part in parts]),
+        src=src,
+        label=label,
+        trg=trg,
         ts=np.concatenate([part.ts for part in parts]),
         op=np.concatenate([part.op for part in parts]),
         line=concat_texts(lines) if len(lines) == len(parts) else None,
@@ -347,8 +254,11 @@ def by_time(edges: Edges) -> Edges:
     return edges.take(np.argsort(ts, kind="stable"))
 
 
-def match_labels(label: Text, wanted: Sequence[bytes]) -> Array:
+def match_labels(label: Names, wanted: Sequence[bytes]) -> Array:
     """For each label its index in `wanted` as int16, or -1 if it is not there."""
+    if isinstance(label, CodedText):
+        of_name: Array = match_labels(label.dictionary.text, wanted)[label.code]
+        return of_name
     out = np.empty(label.rows, np.int16)
     offsets = np.cumsum([0] + [len(name) for name in wanted])
     known = np.frombuffer(b"".join(wanted), np.uint8)

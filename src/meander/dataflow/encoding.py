@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from meander.dataflow.batch import Batch
-from meander.dataflow.edges import Edges, Text
+from meander.dataflow.edges import Edges, Names
 from meander.dataflow.labels import LabelIndex
 from meander.dataflow.predicates import EdgeColumns, property_of, reads_ends_only, satisfying
 from meander.dataflow.records import expiries, without_named
@@ -138,7 +138,7 @@ class StreamEncoder:
                 key[:, position] = self.vertices.intern_column(column, value.type)
         return _batch(edges, key, np.zeros(edges.rows, np.int16))
 
-    def _ends(self, src: Text, trg: Text) -> Array:
+    def _ends(self, src: Names, trg: Names) -> Array:
         key = np.empty((src.rows, 2), np.int32)
         self.vertices.intern(src, key[:, SRC])
         self.vertices.intern(trg, key[:, TRG])

@@ -53,6 +53,20 @@ class Jump(NamedTuple):
     before: int
 
 
+class Verdict(NamedTuple):
+    """Of some edges: their stream's greatest time after each, `clock` before the first, and which are rejected."""
+
+    reached: Array
+    clock: int
+    ahead: Array
+    late: Array
+
+    @property
+    def usable(self) -> Array:
+        usable: Array = ~(self.ahead | self.late)
+        return usable
+
+
 @dataclass
 class Stream:
     """One stream's clock and the edges of it that wait, as sorted runs in order of arrival."""
@@ -109,39 +123,57 @@ class Ingest:
             stream.greatest = max(stream.greatest, int(ts[-1]))
             stream.runs.append(edges.without_origin())
             return []
-        reached = self.clocks(name, ts)
-        ahead = ts > reached
-        late = ~ahead & ((ts < reached - self.lateness) | (ts < self.frontier))
-        rejects = [
-            reject_edge(edges, int(row), name, Reason.JUMPS_AHEAD if ahead[row] else Reason.TOO_LATE)
-            for row in np.flatnonzero(late | ahead)
-        ]
-        if self.max_jump is None:
-            self._look_for_jump(name, edges, reached)
-        stream.greatest = int(reached[-1])
+        verdict = self.judge(ts, stream.greatest)
+        rejects = self.reject(name, edges, verdict)
+        stream.greatest = int(verdict.reached[-1])
         if rejects:
-            edges = edges.take(~(late | ahead))
-        if edges.rows:
-            stream.runs.append(by_time(edges.without_origin()))
+            edges = edges.take(verdict.usable)
+        self.admit(name, edges)
         return rejects
 
-    def clocks(self, name: str, ts: Array) -> Array:
-        """The stream's greatest time after each of these edges, those that jump ahead left out."""
+    def judge(self, ts: Array, clock: int) -> Verdict:
+        """Which edges of these times are too late or jump ahead, where `clock` is their stream's greatest time."""
+        reached = self.clocks(ts, clock)
+        ahead = ts > reached
+        late = ~ahead & ((ts < reached - self.lateness) | (ts < self.frontier))
+        return Verdict(reached, clock, ahead, late)
+
+    def reject(self, name: str, edges: Edges, verdict: Verdict) -> list[Reject]:
+        """The rejects among some edges; a suspicious jump among them is noted."""
+        rejects = [
+            reject_edge(edges, int(row), name, Reason.JUMPS_AHEAD if verdict.ahead[row] else Reason.TOO_LATE)
+            for row in np.flatnonzero(~verdict.usable)
+        ]
+        if self.max_jump is None:
+            self._look_for_jump(name, edges, verdict)
+        return rejects
+
+    def admit(self, name: str, edges: Edges) -> None:
+        """Add edges that are usable."""
+        if edges.rows:
+            self._stream(name).runs.append(by_time(edges.without_origin()))
+
+    def clocks(self, ts: Array, clock: int) -> Array:
+        """The greatest time after each of these edges, those that jump ahead left out; `clock` is the one before."""
         reached = np.empty(ts.size, np.int64)
         limit = INFINITY if self.max_jump is None else self.max_jump
-        advance_clock(np.array(ts, np.int64), self._stream(name).greatest, limit, reached)
+        advance_clock(np.array(ts, np.int64), clock, limit, reached)
         return reached
+
+    def is_suspicious(self, name: str, jump: int) -> bool:
+        """Whether a jump of this size on a stream is to be reported."""
+        return jump > self.suspicious.get(name, INFINITY)
 
     def take_jumps(self) -> list[Jump]:
         """The suspicious jumps that have not been reported yet."""
         jumps, self._jumps = self._jumps, []
         return jumps
 
-    def _look_for_jump(self, name: str, edges: Edges, reached: Array) -> None:
+    def _look_for_jump(self, name: str, edges: Edges, verdict: Verdict) -> None:
         """Note the first jump of more than a thousand windows; later jumps of the stream are not reported."""
         if name not in self.suspicious:
             return
-        before = np.concatenate([[self.streams[name].greatest], reached[:-1]])
+        before = np.concatenate([[verdict.clock], verdict.reached[:-1]])
         jumps = np.flatnonzero((before >= 0) & (edges.ts - before > self.suspicious[name]))
         if jumps.size:
             row = int(jumps[0])
@@ -201,7 +233,7 @@ class Ingest:
                 arrays[f"{number}.properties"] = pack_columns(edges.properties)
             if edges.vertex is not None:
                 arrays[f"{number}.vertex"] = edges.vertex.copy()
-            for column, text in zip(("src", "label", "trg"), edges[:3], strict=True):
+            for column, text in (("src", edges.src), ("label", edges.label), ("trg", edges.trg)):
                 data, offsets = text.packed()
                 arrays |= {
                     f"{number}.{column}.data": data,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meander.dataflow.edges import Text
+from meander.dataflow.edges import CodedText, Names
 from meander.dataflow.state import Array
 from meander.kernels.spans import index_spans, match_spans, wrapping
 
@@ -23,8 +23,11 @@ class LabelIndex:
         with wrapping():
             index_spans(self.data, self.start, self.end, self.slots)
 
-    def match(self, label: Text) -> Array:
+    def match(self, label: Names) -> Array:
         """The position of each label as int16, or -1 for one that nobody reads."""
+        if isinstance(label, CodedText):
+            of_name: Array = self.match(label.dictionary.text)[label.code]
+            return of_name
         out = np.empty(label.rows, np.int16)
         with wrapping():
             match_spans(label.data, label.start, label.end, self.data, self.start, self.end, self.slots, out)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from meander.dataflow.batch import Batch
-from meander.dataflow.edges import Edges, Text, as_text, nameless
+from meander.dataflow.edges import CodedText, Edges, Text, as_text, nameless
 from meander.dataflow.labels import LabelIndex
 from meander.dataflow.state import Array
 from meander.dataflow.value_names import float_of, missing_rows, numbers_of, text_of
@@ -116,7 +116,10 @@ class EdgeColumns:
 
     def column(self, ref: Ref) -> Numbers | Names:
         if ref.name in (SRC, TRG):
-            text: Text = getattr(self.edges, str(ref.name))
+            text: Text | CodedText = getattr(self.edges, str(ref.name))
+            if isinstance(text, CodedText):
+                code = text.code if self.chosen is None else text.code[self.chosen]
+                return Names(lambda: text.dictionary.text, code=code)
             return Names(lambda: text if self.chosen is None else text.take(self.chosen))
         if ref.name == TIME_PROPERTY:
             return Numbers(self.edges.ts if self.chosen is None else self.edges.ts[self.chosen])

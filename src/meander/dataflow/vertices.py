@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.edges import PATH, Text, as_text, frozen, integer_text
+from meander.dataflow.edges import PATH, CodedText, Names, Text, as_text, frozen, integer_text
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Store
 from meander.dataflow.value_names import BOOL_NAMES, float_of, float_text, numbers_of, text_of
@@ -24,12 +24,15 @@ from meander.kernels.interning import (
     FRESH,
     HEAD,
     USED,
-    Names,
+    intern_codes,
     intern_names,
     locate_names,
     measure_live,
     rebuild_slots,
     sweep_names,
+)
+from meander.kernels.interning import (
+    Names as NameTable,
 )
 from meander.kernels.spans import wrapping
 from meander.kernels.status import DONE, FULL_TABLE
@@ -37,6 +40,7 @@ from meander.syntax.values import ValueType
 
 Array = np.ndarray[Any, Any]
 
+NO_NUMBER = -1
 LEAST_CAPACITY = 1024
 LEAST_ARENA = 16 * 1024
 
@@ -60,9 +64,10 @@ class Vertices:
         self.bind()
 
     def bind(self) -> None:
-        """Take up the store's arrays, after growth or after `store.restore()`."""
-        self.names = Names(*(self.store.arrays[f"vertices.{column}"] for column in Names._fields))
+        """Take up the arrays of the store, after growth or a restore; known numbers may be those of other names."""
+        self.names = NameTable(*(self.store.arrays[f"vertices.{column}"] for column in NameTable._fields))
         self.arena = frozen(self.names.arena)
+        self.numbering = object()
 
     @property
     def count(self) -> int:
@@ -74,10 +79,13 @@ class Vertices:
         """All numbers are below this."""
         return int(self.names.span.shape[0])
 
-    def intern(self, text: Text, numbers: Array | None = None) -> Array:
+    def intern(self, text: Names, numbers: Array | None = None) -> Array:
         """The numbers of the names, written to `numbers` if that is given; new names get new numbers."""
         if numbers is None:
             numbers = np.empty(text.rows, np.int32)
+        if isinstance(text, CodedText):
+            self._intern_codes(text, numbers)
+            return numbers
         rows = text.rows
         hashes = np.empty(rows, np.uint64)
         with wrapping():
@@ -86,6 +94,27 @@ class Vertices:
         if reached < rows:
             self._intern_rest(text, hashes, numbers, reached)
         return numbers
+
+    def _intern_codes(self, text: CodedText, numbers: Array) -> None:
+        """Number names that are codes: each distinct name once, however many columns and batches have it."""
+        dictionary = text.dictionary
+        known = dictionary.numbers
+        if known is None or dictionary.numbered_by is not self.numbering:
+            known = dictionary.numbers = np.full(dictionary.text.rows, NO_NUMBER, np.int32)
+            dictionary.numbered_by = self.numbering
+        fixed = *dictionary.text, dictionary.hashes, known, text.code
+        cursor = np.array([0, 0], np.int64)
+
+        def attempt() -> int:
+            cursor[0] = intern_codes(*fixed, self.names, numbers, cursor[0])
+            return DONE if cursor[0] == text.rows else FULL_TABLE
+
+        def make_room() -> None:
+            entry = text.code[cursor[0]]
+            self._grow(int(dictionary.text.end[entry] - dictionary.text.start[entry]))
+
+        if attempt() != DONE:
+            run_to_end(self.store, cursor, attempt, {FULL_TABLE: make_room})
 
     def _intern_rest(self, text: Text, hashes: Array, numbers: Array, reached: int) -> None:
         """Go on at row `reached`, for which there was no room."""
@@ -165,6 +194,7 @@ class Vertices:
 
     def _grow(self, length: int) -> None:
         """Make room for one more name of `length` bytes, and for many more like it."""
+        numbering = self.numbering
         counters = self.names.counters
         needed = int(counters[USED]) + length
         if needed > self.names.arena.size:
@@ -177,3 +207,4 @@ class Vertices:
             self.bind()
             rebuild_slots(self.names)
         self.bind()
+        self.numbering = numbering

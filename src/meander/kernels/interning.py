@@ -61,6 +61,59 @@ def hash_names(data: Array, start: Array, end: Array, kind: Array, hashes: Array
 
 
 @kernel
+def intern_name(data: Array, begin: int, end: int, kind: int, hashed: Any, names: Names) -> Any:
+    """The number of a name with this hash, a new one if it is unknown.
+
+    -1 if there is no number, slot or room in the arena for it.
+    """
+    slots = names.slots
+    span = names.span
+    counters = names.counters
+    mask = slots.size - 1
+    length = end - begin
+    head = load_head(data, begin, end)
+    hashed = np.uint64(hashed)
+    slot = np.int64(hashed) & mask
+    while slots[slot] != 0:
+        if slots[slot] >> HALF == hashed:
+            other = np.int64(slots[slot] & LOW) - 1
+            if (
+                span[other, HEAD] == head
+                and span[other, LENGTH] == length
+                and span[other, KIND] == kind
+                and (
+                    length <= 8
+                    or equal_spans(names.arena, span[other, START] + 8, data, begin + 8, length - 8)
+                )
+            ):
+                return other
+        slot = (slot + 1) & mask
+    used = counters[USED]
+    if used + length > names.arena.size or 2 * counters[COUNT] >= slots.size:
+        return -1
+    if counters[FREE] > 0:
+        counters[FREE] -= 1
+        number = np.int64(names.free[counters[FREE]])
+    elif counters[FRESH] < span.shape[0]:
+        number = counters[FRESH]
+        counters[FRESH] += 1
+    else:
+        return -1
+    slots[slot] = (hashed << HALF) | np.uint64(number + 1)
+    for i in range(length):
+        names.arena[used + i] = data[begin + i]
+    span[number, START] = used
+    span[number, LENGTH] = length
+    span[number, KIND] = kind
+    span[number, HEAD] = head
+    names.hash[number] = hashed
+    names.order[counters[COUNT]] = number
+    counters[USED] = used + length
+    counters[COUNT] += 1
+    return number
+
+
+@kernel
 def intern_names(
     data: Array, start: Array, end: Array, kind: Array, hashes: Array, names: Names, numbers: Array, row: int
 ) -> int:
@@ -71,58 +124,85 @@ def intern_names(
     """
     if row == 0:
         hash_names(data, start, end, kind, hashes)
-    slots = names.slots
-    span = names.span
-    counters = names.counters
-    mask = slots.size - 1
     while row < start.size:
-        begin = start[row]
-        length = end[row] - begin
-        head = load_head(data, begin, end[row])
-        hashed = hashes[row]
-        slot = np.int64(hashed) & mask
-        number = np.int64(-1)
-        while slots[slot] != 0:
-            if slots[slot] >> HALF == hashed:
-                other = np.int64(slots[slot] & LOW) - 1
-                if (
-                    span[other, HEAD] == head
-                    and span[other, LENGTH] == length
-                    and span[other, KIND] == kind[row]
-                    and (
-                        length <= 8
-                        or equal_spans(names.arena, span[other, START] + 8, data, begin + 8, length - 8)
-                    )
-                ):
-                    number = other
-                    break
-            slot = (slot + 1) & mask
+        number = intern_name(data, start[row], end[row], kind[row], hashes[row], names)
         if number < 0:
-            used = counters[USED]
-            if used + length > names.arena.size or 2 * counters[COUNT] >= slots.size:
-                return row
-            if counters[FREE] > 0:
-                counters[FREE] -= 1
-                number = np.int64(names.free[counters[FREE]])
-            elif counters[FRESH] < span.shape[0]:
-                number = counters[FRESH]
-                counters[FRESH] += 1
-            else:
-                return row
-            slots[slot] = (hashed << HALF) | np.uint64(number + 1)
-            for i in range(length):
-                names.arena[used + i] = data[begin + i]
-            span[number, START] = used
-            span[number, LENGTH] = length
-            span[number, KIND] = kind[row]
-            span[number, HEAD] = head
-            names.hash[number] = hashed
-            names.order[counters[COUNT]] = number
-            counters[USED] = used + length
-            counters[COUNT] += 1
+            return row
         numbers[row] = number
         row += 1
     return row
+
+
+@kernel
+def intern_codes(
+    data: Array,
+    start: Array,
+    end: Array,
+    kind: Array,
+    hashes: Array,
+    known: Array,
+    code: Array,
+    names: Names,
+    numbers: Array,
+    row: int,
+) -> int:
+    """Number each name from `row` on, given as a code into a dictionary of which `known` has the numbers so far.
+
+    `known` is -1 where a name has none yet. Stops, and returns, as `intern_names`.
+    """
+    while row < code.size:
+        entry = code[row]
+        number = np.int64(known[entry])
+        if number < 0:
+            number = np.int64(intern_name(data, start[entry], end[entry], kind[entry], hashes[entry], names))
+            if number < 0:
+                return row
+            known[entry] = number
+        numbers[row] = number
+        row += 1
+    return row
+
+
+@kernel
+def encode_names(
+    data: Array,
+    start: Array,
+    end: Array,
+    kind: Array,
+    hashes: Array,
+    slots: Array,
+    code: Array,
+    distinct: Array,
+) -> int:
+    """Number equal names alike, from 0 on in the order in which they come; returns how many there are.
+
+    `distinct` gets the first row of each. `slots` is zeroed, a power of two, and more than half of it stays free.
+    """
+    mask = slots.size - 1
+    count = 0
+    for row in range(start.size):
+        hashed = hashes[row]
+        length = end[row] - start[row]
+        slot = np.int64(hashed) & mask
+        number = np.int64(-1)
+        while slots[slot] != 0:
+            other = distinct[slots[slot] - 1]
+            if (
+                hashes[other] == hashed
+                and end[other] - start[other] == length
+                and kind[other] == kind[row]
+                and equal_spans(data, start[other], data, start[row], length)
+            ):
+                number = np.int64(slots[slot] - 1)
+                break
+            slot = (slot + 1) & mask
+        if number < 0:
+            number = np.int64(count)
+            distinct[count] = row
+            count += 1
+            slots[slot] = count
+        code[row] = number
+    return count
 
 
 @kernel

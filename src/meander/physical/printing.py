@@ -128,7 +128,7 @@ def describe_stages(staged: StagedPlan, cells: int, unit: str = "s", *, as_tree:
     for number, stage in enumerate(staged.stages):
         if number == 0:
             lines.append(
-                "stage 0: one cell orders the edges by time and sends them to the cells that read them"
+                "stage 0: tasks read the edges and send each to the cells that need it, and a summary to all"
             )
             continue
         lines.append(f"stage {number}: {cells} cells, each with the operators")

@@ -1,9 +1,9 @@
 """Stages: a plan for N cells, split where cells have to send tuples to each other.
 
-With one cell there is one stage: it puts the edges in order, and computes everything. With several, the first stage
-is one cell that puts the edges in order and sends each to the cells that read it. As many stages of N cells follow as
-plans are cut out of each other (see `shares`), and all results leave from the last. A stage receives a stream
-broadcast to all of its cells, if their shares read it in full, or else hash-partitioned over a grid of its cells.
+With one cell there is one stage: it puts the edges in order, and computes everything. With several, stage 0 are the
+tasks that read the edges and send each to the cells that need it. As many stages of N cells follow as plans are cut
+out of each other (see `shares`), and all results leave from the last. A stage receives a stream broadcast to all of
+its cells, if their shares read it in full, or else hash-partitioned over a grid of its cells.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from meander.dataflow.edges import Edges, Origin, Reject, Text, frozen, nameless
+from meander.dataflow.edges import CodedText, Edges, Origin, Reject, Text, frozen, nameless
+from meander.spark.columns import is_packed, pack_edges, unpack_edges
 from meander.spark.messages import Chunk, Kind, Output
 
 ORIGIN = b"origin"
@@ -22,6 +23,13 @@ PROPERTY = "property."
 def edges_chunk(stream: str, edges: Edges, position: int = 0, *, lines: bool = False) -> Chunk:
     """Edges on their way to a cell; `lines` as for `encode_edges`."""
     return Chunk(Kind.EDGES, stream, position, encode_edges(edges, lines=lines))
+
+
+def packed_chunk(chunk: Chunk) -> Chunk:
+    """A chunk whose edges, with the text that they came from, are bytes."""
+    if chunk.edges is None:
+        return chunk
+    return chunk._replace(data=encode_edges(chunk.edges, lines=True), edges=None)
 
 
 def chunk_edges(chunk: Chunk) -> Edges:
@@ -39,12 +47,15 @@ def rejects_row(rejects: Sequence[Reject]) -> Output:
 
 
 def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> bytes:
-    """Edges as Arrow bytes; with `lines`, also the text that each edge came from, and where it was read.
+    """Edges as bytes; with `lines`, also the text that each edge came from, and where it was read.
 
+    If their names are codes, they are packed as `columns` does, or else as Arrow does.
     `compressed` is for Spark's state store, which copies and writes each byte many times.
     """
+    if isinstance(edges.src, CodedText) and not lines:
+        return pack_edges(edges, compressed=compressed)
     columns: dict[str, pa.Array] = {}
-    texts = {"src": edges.src, "label": edges.label, "trg": edges.trg}
+    texts = {"src": edges.src.plain(), "label": edges.label.plain(), "trg": edges.trg.plain()}
     if edges.exp is not None:
         # Derived tuples have a stream to themselves, and no label each.
         del texts["label"]
@@ -74,7 +85,9 @@ def encode_edges(edges: Edges, *, lines: bool, compressed: bool = False) -> byte
 
 
 def decode_edges(data: bytes) -> Edges:
-    """The edges of `encode_edges`; their names are views of `data`."""
+    """The edges of `encode_edges`; their names may be views of `data`."""
+    if is_packed(data):
+        return unpack_edges(data)[0]
     batch = _from_bytes(data)
     derived = "exp" in batch.schema.names
     return Edges(

@@ -40,8 +40,9 @@ class Kind(StrEnum):
     LOST_ROWS = "lost-rows"  # why rows of the input could not be read
     INPUT_CHANGED = "input-changed"  # a file is not as it was when it was read: nothing more is read
 
-    # Between stages, besides edges and the rows that are on their way out.
-    FRONTIER = "frontier"  # the event time that the sender has reached
+    # From readers to several cells.
+    SUMMARY = "summary"  # what every cell has to know of a chunk, whichever of its edges it reads
+    ARRIVALS = "arrivals"  # a chunk as it was read, for the one cell that rejects what is late
 
     # Out of a cell, besides rejects and failures to read.
     ANSWERS = "answers"
@@ -124,6 +125,13 @@ class Output(NamedTuple):
     data: bytes
 
 
+def message_rows(messages: Iterable[StageMessage]) -> pa.RecordBatch:
+    """Messages of a reader as the rows that Spark sends to cells."""
+    columns = list(zip(*messages, strict=True)) or [()] * len(CHUNK_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, CHUNK_SCHEMA, strict=True)]
+    return pa.record_batch(arrays, schema=CHUNK_SCHEMA)
+
+
 def chunk_row(chunk: Chunk, cell: int) -> tuple[int, int, str, str, int, bytes]:
     """A chunk as the row that Spark sends to a cell."""
     return cell, chunk.stage, str(chunk.kind), chunk.stream, chunk.position, chunk.data
@@ -141,9 +149,15 @@ def chunk_rows(chunks: Iterable[Chunk], cell: int) -> pa.RecordBatch:
 # To a cell
 
 
-def tick(position: int = 0) -> Chunk:
-    """Wakes a cell."""
-    return Chunk(Kind.TICK, "", position, b"")
+def tick(position: int = 0, now: float | None = None) -> Chunk:
+    """Wakes a cell, and may bring the wall time by which all cells judge streams that are silent."""
+    return Chunk(Kind.TICK, "", position, b"" if now is None else repr(now).encode())
+
+
+def tick_time(chunks: Iterable[Chunk]) -> float | None:
+    """The latest wall time that ticks have brought; None if they have brought none."""
+    times = [float(chunk.data) for chunk in chunks if chunk.kind == Kind.TICK and chunk.data]
+    return max(times, default=None)
 
 
 def closed(stream: str) -> Chunk:
@@ -176,18 +190,6 @@ def lost_rows(stream: str, error: InputError) -> Chunk:
 
 def input_changed(message: str) -> Chunk:
     return Chunk(Kind.INPUT_CHANGED, "", 0, message.encode())
-
-
-def frontier_messages(frontier: int | None, stage: int, cells: Sequence[int]) -> Iterable[StageMessage]:
-    """The sender's frontier (None: not known yet) for every cell of a stage."""
-    data = json.dumps(frontier).encode()
-    return [StageMessage(cell, stage, Kind.FRONTIER, "", 0, data) for cell in cells]
-
-
-def least_frontier(chunks: Iterable[Chunk]) -> int | None:
-    """The least frontier that the senders have reached; None if one of them does not know its own yet."""
-    frontiers = [json.loads(chunk.data) for chunk in chunks if chunk.kind == Kind.FRONTIER]
-    return None if None in frontiers else min(frontiers)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
     chunks of edges  →  groupBy(cell).transformWithState(CellOperator)  →  chunks of answers, rejects and figures
 
-With several cells there are several stages, and the middle step is there for each of them, one after the other.
+With several cells there may be several stages, and the middle step is there for each of them, one after the other.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from pathlib import Path
 
 from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from meander.dataflow.layout import StreamLayout
 from meander.options import SPARK_BATCH_ROWS, RunOptions
 from meander.physical.stages import StagedPlan
 from meander.physical.streams import PLAIN
 from meander.spark.cell.job import Job, stage_jobs
+from meander.spark.cell.scatter import Scatter
 from meander.spark.checkpoint.storage import Location
 from meander.spark.compat import on_this_machine, parallel_tasks
-from meander.spark.input.files import Intake, edge_frame
+from meander.spark.input.dataframes import send_to_one, send_to_several
+from meander.spark.input.files import Intake, edge_frame, pack_scatter
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import CHUNK_TYPE, OUTPUT_TYPE, cell_keys
 from meander.spark.workers.operator import CellOperator
@@ -67,8 +70,11 @@ def build_pipeline(
     }
     layouts = {name: layout(name, source) for name, source in sources.items()}
     files = {name: source for name, source in sources.items() if source.frame is None}
+    several = options.cells > 1
+    scatter = Scatter(tuple(cells), plan.staged.deliveries, options.lateness, options.max_jump)
+    send = send_to_several(scatter) if several else send_to_one(cells[0])
     frames = {
-        name: source.chunks(layouts[name], cells[0])
+        name: source.chunks(layouts[name], send)
         for name, source in sources.items()
         if source.frame is not None
     }
@@ -82,7 +88,7 @@ def build_pipeline(
         layouts={name: layouts[name].to_json() for name in files},
         tick=options.idle if plan.follow and len(streams) > 1 else None,
         tasks=parallel_tasks(spark),
-        by_tasks=options.cells > 1,
+        scatter=pack_scatter(scatter) if several else "",
     )
     jobs = stage_jobs(
         plan.staged,
@@ -102,7 +108,11 @@ def build_pipeline(
     rows = edge_frame(spark, intake)
     for frame in frames.values():
         rows = rows.union(frame)
-    if options.cells == 1 and not frames:
+    if several and len(streams) > 1:
+        # Which streams are silent is a matter of wall time, and all cells have to agree on it: Spark gives a batch
+        # one time, also when it is repeated.
+        rows = rows.withColumn("now", F.current_timestamp().cast("double"))
+    if not several and not frames:
         # A batch is one row: the cell can take it as it is, without an exchange.
         rows = rows.coalesce(1)
     for job in jobs:

@@ -272,7 +272,7 @@ class Run:
                 self.tally.values[stream, name] = self.tally.values.get((stream, name), 0) + count
         figures = {
             "batch": batch,
-            "edges": sum(cell["edges"] for cell in cells if cell["stage"] == 0),
+            "edges": sum(cell["arrived"] for cell in cells),
             "late": sum(cell["late"] for cell in cells),
             "rejected": sum(cell["rejected"] for cell in cells),
             "answers": sum(cell["answers"] for cell in cells),

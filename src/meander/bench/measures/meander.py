@@ -269,7 +269,7 @@ def perform(request: Request) -> list[Measurement | str]:
     edges = concat_edges([chunk for chunk, _ in read_edges(request.file, DEFAULTS)])
     names = pa.array([], pa.string())
     if request.counted:
-        ends = pa.concat_arrays([as_column(edges.src), as_column(edges.trg)])
+        ends = pa.concat_arrays([as_column(edges.src.plain()), as_column(edges.trg.plain())])
         names = pc.unique(ends).cast(pa.string())
     trials: dict[int, Trial] = {}
     failures: dict[int, str] = {}

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from meander.dataflow.edges import Array, Edges, Text
+from meander.dataflow.edges import Array, Edges, Names
 from meander.dataflow.encoding import writable
 from meander.dataflow.layout import EXPIRY
 from meander.kernels.expiries import bound_expiries
@@ -126,9 +126,9 @@ def number_rows(columns: Sequence[Array], rows: int) -> Array:
     return numbers
 
 
-def name_codes(text: Text) -> Array:
+def name_codes(text: Names) -> Array:
     """Equal numbers for equal names of the same kind."""
-    codes: Array = pc.dictionary_encode(binary_column(text)).indices.to_numpy().astype(np.int64)
+    codes: Array = pc.dictionary_encode(binary_column(text.plain())).indices.to_numpy().astype(np.int64)
     return codes << 2 | text.kind
 
 

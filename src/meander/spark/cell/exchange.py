@@ -1,9 +1,7 @@
-"""What cells send each other: the edges that cells of a stage read, as routed, and how far the sender is.
+"""What cells send each other: the tuples that a stage derives for a later one, routed as a reader routes edges.
 
-The cell that puts edges in order sends them on, and a cell that derives tuples for a later stage sends these.
-Vertices travel by name, since each cell numbers them for itself, and in the order of time. Edges that several cells
-of a stage read are encoded once. The sender's frontier goes to every cell, so that each has at least one row in every
-batch; a cell advances to the least frontier that it receives.
+Vertices travel by name, since each cell numbers them for itself: each name once per chunk (see `columns`), and rows
+in the order of time. Tuples that several cells of a stage read are encoded once.
 
 A row for a later stage than the next passes through the cells between, which forward it unopened.
 """
@@ -14,22 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from meander.dataflow.answers import Answers
-from meander.dataflow.edges import Edges, by_time, concat_edges, nameless
+from meander.dataflow.edges import Edges, concat_edges, nameless
 from meander.dataflow.value_names import value_array
 from meander.physical.stages import Delivery
 from meander.spark.cell.routing import end_hashes, route
-from meander.spark.edge_codec import decode_edges, encode_edges
-from meander.spark.messages import (
-    CHUNK_ROWS,
-    PARTITION_SHIFT,
-    Chunk,
-    Kind,
-    StageMessage,
-    least_frontier,
-)
-
-# ---------------------------------------------------------------------------------------------------------
-# Sending
+from meander.spark.columns import pack_edges, with_codes
+from meander.spark.messages import CHUNK_ROWS, PARTITION_SHIFT, Kind, StageMessage
 
 
 def derived_edges(parts: Sequence[Answers]) -> Edges:
@@ -51,19 +39,19 @@ def derived_edges(parts: Sequence[Answers]) -> Edges:
 
 
 class Sender:
-    """Sends a cell's edges to the cells of later stages.
+    """Sends a cell's derived tuples to the cells of later stages.
 
-    `counts`: the edges sent, those of them that were broadcast, and the rows that all cells together receive.
+    `counts`: the tuples sent, and the rows that all cells together receive.
     """
 
     def __init__(self, deliveries: Sequence[Delivery], cells: Sequence[int], number: int) -> None:
         self.deliveries = deliveries
         self.cells = cells
         self.position = number << PARTITION_SHIFT
-        self.counts = Counter({"sent": 0, "sent_to_all": 0, "sent_rows": 0})
+        self.counts = Counter({"derived": 0, "derived_rows": 0})
 
     def send(self, streams: Mapping[str, Edges]) -> Iterator[StageMessage]:
-        """The rows that bring each stage the edges that it reads."""
+        """The rows that bring each stage the tuples that it reads."""
         for stage in sorted({delivery.stage for delivery in self.deliveries}):
             for stream, edges in streams.items():
                 wanted = [
@@ -73,30 +61,16 @@ class Sender:
                 ]
                 if not wanted or not edges.rows:
                     continue
+                edges = with_codes(edges)
                 routed = route(edges, end_hashes(edges), wanted, len(self.cells))
-                self.counts["sent"] += routed.read
+                self.counts["derived"] += routed.read
                 for part in routed.parts:
-                    self.counts["sent_to_all"] += part.count if len(part.cells) == len(self.cells) else 0
-                    self.counts["sent_rows"] += part.count * len(part.cells)
+                    self.counts["derived_rows"] += part.count * len(part.cells)
                     chosen = edges.take(part.rows)
                     for start in range(0, part.count, CHUNK_ROWS):
-                        data = encode_edges(chosen.take(slice(start, start + CHUNK_ROWS)), lines=False)
+                        data = pack_edges(chosen.take(slice(start, start + CHUNK_ROWS)))
                         for target in part.cells:
                             yield StageMessage(
                                 self.cells[target], stage, Kind.EDGES, stream, self.position, data
                             )
                         self.position += 1
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Receiving
-
-
-def receive(chunks: Sequence[Chunk]) -> tuple[dict[str, Edges], int | None]:
-    """The edges that a stage's cell received, by stream and in the order of time, and the frontier."""
-    parts: dict[str, list[Edges]] = {}
-    for chunk in chunks:
-        if chunk.kind == Kind.EDGES:
-            parts.setdefault(chunk.stream, []).append(decode_edges(chunk.data))
-    edges = {stream: by_time(concat_edges(of_stream)) for stream, of_stream in parts.items()}
-    return edges, least_frontier(chunks)

@@ -1,7 +1,8 @@
 """From the rows of a batch to edges in the order of time.
 
-The first stage orders the edges that have arrived, by its ingest; cells of later stages receive edges in order. Rows
-that hold no edges are forwarded.
+A single cell orders the edges that have arrived, by its ingest. Of several cells each has an ingest for the edges
+that it reads, and all agree on time by the summaries of chunks (see `admission`). Rows that hold no edges are
+forwarded.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 from meander.dataflow.edges import Edges, Reason, concat_edges
 from meander.dataflow.ingest import Ingest
 from meander.dataflow.tally import value_counts
-from meander.spark.cell.exchange import receive
+from meander.spark.cell.admission import Admission, merged_tuples
 from meander.spark.cell.job import Job
 from meander.spark.cell.manifest import CellManifest
+from meander.spark.cell.scatter import FIRST_STAGE
 from meander.spark.edge_codec import chunk_edges, count_rejects, rejects_row
 from meander.spark.input.reader import read_segments
 from meander.spark.messages import (
@@ -29,6 +31,8 @@ from meander.spark.messages import (
     StageMessage,
     byte_count,
     jump_row,
+    tick,
+    tick_time,
 )
 
 
@@ -48,13 +52,13 @@ def order_input(
     values: Counter[tuple[str, str]],
     clock: Callable[[], float],
 ) -> Iterator[Output | Released]:
-    """In the first stage: a batch's edges in order, and rows about those that cannot be used; `values` counts the
+    """In a single cell: a batch's edges in order, and rows about those that cannot be used; `values` counts the
     edges that have a value, by stream and property.
 
     The edges of a single stream are released chunk by chunk, and meanwhile the next chunk is read. Several streams
     wait for each other until the end of the batch.
     """
-    alone = len(job.streams) == 1 and job.last == 0
+    alone = len(job.streams) == 1
     heard: set[str] = set()
     for chunk in merge_partitions(job, ingest, read_segments(chunks, job.layout)):
         if chunk.kind != Kind.EDGES:
@@ -65,6 +69,7 @@ def order_input(
         edges = chunk_edges(chunk)
         heard.add(chunk.stream)
         counts["edges"] += edges.rows
+        counts["arrived"] += edges.rows
         for name, count in value_counts(edges).items():
             values[chunk.stream, name] += count
         rejects = ingest.push(chunk.stream, edges)
@@ -81,19 +86,46 @@ def order_input(
     yield Released(*ingest.release())
 
 
-def receive_from_upstream(
-    job: Job, cell: int, chunks: list[Chunk], counts: Counter[str]
+def receive_input(
+    job: Job,
+    cell: int,
+    manifest: CellManifest,
+    ingest: Ingest,
+    chunks: list[Chunk],
+    admission: Admission,
+    clock: Callable[[], float],
 ) -> Iterator[Output | StageMessage | Released]:
-    """In a later stage: the edges that the cell received, and the rows that it forwards."""
+    """In a stage of several cells: the edges that readers have sent to the cell and the tuples that earlier stages
+    have derived for it, in order, and the rows that the cell forwards.
+
+    All cells are at the same watermark at the end of a batch: they have the same summaries.
+    """
     own = [chunk for chunk in chunks if chunk.stage == job.stage]
     for chunk in chunks:
         if chunk.stage != job.stage:
             yield StageMessage(cell, chunk.stage, chunk.kind, chunk.stream, chunk.position, chunk.data)
+        elif chunk.kind == Kind.BYTES_READ:
+            admission.counts["bytes"] += byte_count(chunk)
         else:
             yield from forward(chunk)
-    released = Released(*receive(own))
-    counts["edges"] = sum(edges.rows for edges in released.edges.values())
-    yield released
+            if job.stage == FIRST_STAGE and chunk.kind == Kind.REJECTS:
+                admission.counts["rejected"] += count_rejects(chunk.data)
+    now = tick_time(own)
+    now = clock() if now is None else now
+    if job.stage == FIRST_STAGE:
+        for stage in range(FIRST_STAGE + 1, job.last + 1):
+            for chunk in (*own, tick(now=now)):
+                if chunk.kind in (Kind.SUMMARY, Kind.CLOSED, Kind.TICK):
+                    yield StageMessage(cell, stage, chunk.kind, chunk.stream, chunk.position, chunk.data)
+    yield from admission.take([chunk for chunk in own if chunk.stream in job.streams])
+    ended = [chunk.stream for chunk in own if chunk.kind == Kind.CLOSED]
+    close_streams(job, manifest, ingest, admission.heard, ended, now)
+    edges, frontier = ingest.release()
+    derived = merged_tuples(
+        [chunk for chunk in own if chunk.kind == Kind.EDGES and chunk.stream not in job.streams]
+    )
+    admission.counts["edges"] += sum(tuples.rows for tuples in derived.values())
+    yield Released(edges | derived, frontier)
 
 
 def forward(chunk: Chunk) -> Iterator[Output]:
@@ -119,7 +151,8 @@ def merge_partitions(job: Job, ingest: Ingest, chunks: Iterable[Chunk]) -> Itera
             yield chunk
     for stream, by_number in partitions.items():
         parts = [concat_edges(edges) for edges in by_number.values()]
-        reached = np.concatenate([ingest.clocks(stream, part.ts) for part in parts])
+        clock = ingest.streams[stream].greatest
+        reached = np.concatenate([ingest.clocks(part.ts, clock) for part in parts])
         edges = concat_edges(parts).take(np.argsort(reached, kind="stable")) if len(parts) > 1 else parts[0]
         yield Chunk(Kind.EDGES, stream, 0, b"", edges=edges)
 

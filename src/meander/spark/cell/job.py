@@ -19,6 +19,7 @@ from meander.spark.checkpoint.storage import Location, location
 
 if TYPE_CHECKING:
     from meander.dataflow.edges import Array, Edges
+    from meander.spark.cell.scatter import Scatter
 
 FOREVER = 2**62
 """The expiry of a table's rows: as late as the end of bounded input."""
@@ -26,7 +27,8 @@ FOREVER = 2**62
 
 @dataclass(frozen=True)
 class Job:
-    """What every cell of a stage does. Of several stages the first has one cell, which puts edges in order."""
+    """What every cell of a stage does. A single cell is stage 0; stages of several cells are numbered from 1 on, and
+    stage 0 are the readers."""
 
     run: str
     plan: PhysicalPlan
@@ -72,13 +74,21 @@ class Job:
         return self.layouts.get(stream) or StreamLayout(stream, self.options.time_unit)
 
     @property
+    def scatter(self) -> Scatter:
+        """How readers send edges to the cells of all stages."""
+        # The processes that only ask for a source's offsets do without what this imports.
+        from meander.spark.cell.scatter import Scatter
+
+        options = self.options
+        return Scatter(self.targets, self.deliveries, options.lateness, options.max_jump)
+
+    @property
     def cells_of_all_stages(self) -> int:
-        return 1 + self.last * len(self.targets) if self.last else len(self.cells)
+        return max(1, self.last) * len(self.cells)
 
     def number(self, cell: int) -> int:
         """A cell's number among those of all stages."""
-        before = 1 + (self.stage - 1) * len(self.cells) if self.stage else 0
-        return before + self.cells.index(cell)
+        return max(0, self.stage - 1) * len(self.cells) + self.cells.index(cell)
 
     def snapshot_path(self, cell: int, name: str) -> Location:
         return location(self.snapshots) / f"cell-{self.number(cell)}" / f"{name}.snapshot"
@@ -136,7 +146,7 @@ def latest_ends(scans: Sequence[ScanOp], edges: Edges) -> Array:
 def stage_jobs(
     staged: StagedPlan, keys: Sequence[int], *, run: str, formats: Mapping[str, str], **fields: Any
 ) -> list[Job]:
-    """The job of each stage; `keys` are those of the cells of every stage but the first of several, which has one.
+    """The job of each stage of cells; `keys` are those of the cells of every stage.
 
     `fields` are further fields of all jobs.
     """
@@ -146,7 +156,7 @@ def stage_jobs(
             run=run,
             plan=stage.plan,
             streams=staged.streams,
-            cells=tuple(keys) if number else tuple(keys[:1]),
+            cells=tuple(keys),
             formats=formats,
             in_full=stage.in_full,
             stage=number,
@@ -157,6 +167,7 @@ def stage_jobs(
             **fields,
         )
         for number, stage in enumerate(staged.stages)
+        if number or len(staged.stages) == 1
     ]
 
 

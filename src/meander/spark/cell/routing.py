@@ -15,8 +15,7 @@ import numpy as np
 
 from meander.algebra.nodes import Share, Side
 from meander.dataflow.answers import Answers, take_answers
-from meander.dataflow.edges import Array, Edges, Text, match_labels
-from meander.kernels.interning import hash_names
+from meander.dataflow.edges import Array, Edges, Names, match_labels
 from meander.kernels.spans import wrapping
 from meander.physical.stages import Delivery
 from meander.physical.streams import SIDES, StreamRef
@@ -26,15 +25,7 @@ SPREADING_MIX = np.uint64(0xC2B2AE3D27D4EB4F)
 """Of the other end of a heavy vertex's edge: two dimensions may look at the same end."""
 
 Hashes = Callable[[Side], Array]
-"""The hash of each edge's name on a side, as `name_hashes` computes it; called at most once per side."""
-
-
-def name_hashes(text: Text) -> Array:
-    """The hash of each name."""
-    hashes = np.empty(text.rows, np.uint64)
-    with wrapping():
-        hash_names(*text, hashes)
-    return hashes
+"""The hash of each edge's name on a side, as `hashes` of its column gives it; called at most once per side."""
 
 
 def cells_of(hashes: Array, cells: int, mix: np.uint64 = MIX) -> Array:
@@ -45,14 +36,14 @@ def cells_of(hashes: Array, cells: int, mix: np.uint64 = MIX) -> Array:
     return numbers
 
 
-def owners(text: Text, cells: int) -> Array:
+def owners(text: Names, cells: int) -> Array:
     """For each name the number of the cell that owns its vertex."""
-    return cells_of(name_hashes(text), cells)
+    return cells_of(text.hashes(), cells)
 
 
 def end_hashes(edges: Edges) -> Hashes:
     """The hashes of the ends of edges."""
-    return lambda side: name_hashes(getattr(edges, side))
+    return lambda side: getattr(edges, side).hashes()
 
 
 # ---------------------------------------------------------------------------------------------------------

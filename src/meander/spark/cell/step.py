@@ -4,8 +4,8 @@ In every batch a cell gets its chunks, puts them in order, and processes them by
 in-process runner. It emits rows of chunks again: answers, rejects, and one row of figures. Operator state stays in a
 `StateCache` under a token (see `recovery`); if that is not the store's, it is rebuilt.
 
-With several stages (see `exchange`) only the first has an ingest. The others process the edges that they receive, up
-to the frontier that they receive, and all but the last send their tuples to cells of later stages.
+With several cells all stages have an ingest, and all but the last send their tuples to cells of later stages (see
+`exchange`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import numpy as np
 from meander.dataflow.answers import Answers
 from meander.dataflow.edges import Edges, concat_edges
 from meander.errors import MemoryBudgetError, StateError
+from meander.spark.cell.admission import Admission
 from meander.spark.cell.compaction import drop_ended, drop_replaced, sum_up
 from meander.spark.cell.exchange import Sender, derived_edges
-from meander.spark.cell.ingest import Released, order_input, receive_from_upstream
+from meander.spark.cell.ingest import Released, order_input, receive_input
 from meander.spark.cell.job import FOREVER, Job
 from meander.spark.cell.manifest import MOST_ROWS, WHOLE, CellManifest, InputBlock
 from meander.spark.cell.recovery import (
@@ -35,6 +36,7 @@ from meander.spark.cell.recovery import (
     withdraw_arrays,
 )
 from meander.spark.cell.routing import own_answers
+from meander.spark.cell.scatter import FIRST_STAGE
 from meander.spark.cell.store import CellStore, pack_arrays, write_snapshot
 from meander.spark.edge_codec import decode_edges, encode_edges
 from meander.spark.messages import (
@@ -43,7 +45,6 @@ from meander.spark.messages import (
     StageMessage,
     failure_row,
     figures_row,
-    frontier_messages,
 )
 from meander.spark.output.encode import Encoder
 
@@ -61,6 +62,9 @@ class Stopwatch:
         now = time.perf_counter()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
         self._last = now
+
+
+COUNTS = ("edges", "arrived", "late", "rejected", "answers", "bytes", "sent", "sent_to_all", "sent_rows")
 
 
 class CellStep:
@@ -86,7 +90,7 @@ class CellStep:
         self.cache = cache
         self.clock = clock
         self.stopwatch = Stopwatch(begun)
-        self.counts = Counter(dict.fromkeys(("edges", "late", "rejected", "answers", "bytes"), 0))
+        self.counts = Counter(dict.fromkeys(COUNTS, 0))
         self.values: Counter[tuple[str, str]] = (
             Counter()
         )  # by stream and property: the edges that have a value
@@ -154,7 +158,17 @@ class CellStep:
         """The batch's edges in the order of time, and rows that are emitted as they are."""
         ordered = sorted(chunks, key=lambda chunk: chunk.position)
         if self.job.stage:
-            return receive_from_upstream(self.job, self.cell, ordered, self.counts)
+            admission = Admission(
+                ingest=self.state.ingest,
+                number=self.job.cells.index(self.cell),
+                unordered=self.job.unordered,
+                judges=self.job.stage == FIRST_STAGE,
+                counts=self.counts,
+                values=self.values,
+            )
+            return receive_input(
+                self.job, self.cell, self.manifest, self.state.ingest, ordered, admission, self.clock
+            )
         return order_input(
             self.job, self.manifest, self.state.ingest, ordered, self.counts, self.values, self.clock
         )
@@ -168,8 +182,6 @@ class CellStep:
         edges, self.frontier = part
         for stream, of_stream in edges.items():
             self.processed.setdefault(stream, []).append(of_stream)
-        if job.stage == 0:
-            yield from self.sender.send(edges)
         if job.options.mode == "changes" and job.plan.operators and self.frontier is not None:
             self.manifest.record_part(edges, self.frontier, job.tables)
         self.stopwatch.lap("ingest")
@@ -192,7 +204,6 @@ class CellStep:
             yield from self.sender.send(
                 {stream: derived_edges(tuples) for stream, tuples in self.derived.items()}
             )
-            yield from frontier_messages(self.frontier, self.job.stage + 1, self.job.targets)
 
     # -----------------------------------------------------------------------------------------------------
     # persist
@@ -217,8 +228,7 @@ class CellStep:
             and manifest.rows_since_snapshot >= job.options.snapshot_rows
         ):
             self._take_snapshot()
-        if job.stage == 0:
-            self.store.write_ingest(b"".join(pack_arrays("ingest", state.ingest.snapshot())))
+        self.store.write_ingest(b"".join(pack_arrays("ingest", state.ingest.snapshot())))
         for name, count in self.counts.items():
             manifest.counts[name] = manifest.counts.get(name, 0) + count
         self.store.write_manifest(manifest.to_bytes())

@@ -37,7 +37,8 @@ from meander.dataflow.tabular import (
 )
 from meander.errors import ArgumentError, InputError
 from meander.spark.garbage import settle_worker
-from meander.spark.messages import CHUNK_TYPE, PARTITION_SHIFT, Chunk, chunk_rows, tick
+from meander.spark.input.files import Sending
+from meander.spark.messages import CHUNK_TYPE, PARTITION_SHIFT, Chunk, chunk_rows, message_rows, tick
 from meander.syntax.values import ValueType
 
 FRAME_TYPES = {**FIELD_TYPES, "ts": (INTEGER_TYPE, TIMESTAMP_TYPE)}
@@ -51,43 +52,63 @@ VALUE_TYPES: Mapping[tuple[type[DataType], ...], ValueType] = {
     (TimestampType, TimestampNTZType, DateType): ValueType.TIME,
 }
 
-Pack = Callable[[pa.RecordBatch, int], list[Chunk]]
-"""From a batch of rows, and the position of its chunks, to chunks."""
+Parse = Callable[[pa.RecordBatch], list[Chunk]]
+"""From a batch of rows to chunks."""
+
+Send = Callable[[list[Chunk]], pa.RecordBatch]
+"""From chunks to the rows that Spark sends to cells."""
 
 
-def chunk_frame(frame: DataFrame, layout: StreamLayout, *, cell: int) -> DataFrame:
+def chunk_frame(frame: DataFrame, layout: StreamLayout, send: Send) -> DataFrame:
     """A user's DataFrame of edges as rows of chunks."""
     renamed = layout.renamed()
 
-    def pack(batch: pa.RecordBatch, position: int) -> list[Chunk]:
-        from meander.spark.input.reader import pack_batch
+    def parse(batch: pa.RecordBatch) -> list[Chunk]:
+        from meander.spark.input.reader import batch_chunks
 
-        return pack_batch(batch, renamed, position)
+        return batch_chunks(batch, renamed)
 
-    return packed_frame(edge_columns(frame, layout), cell, pack)
+    return packed_frame(edge_columns(frame, layout), send, parse)
 
 
-def record_frame(frame: DataFrame, layout: StreamLayout, *, cell: int) -> DataFrame:
+def record_frame(frame: DataFrame, layout: StreamLayout, send: Send) -> DataFrame:
     """A DataFrame with one column of records as bytes, as rows of chunks."""
 
-    def pack(batch: pa.RecordBatch, position: int) -> list[Chunk]:
-        from meander.spark.input.reader import pack_lines
+    def parse(batch: pa.RecordBatch) -> list[Chunk]:
+        from meander.spark.input.reader import line_chunks
 
-        return pack_lines(batch, layout, position)
+        return line_chunks(batch, layout)
 
-    return packed_frame(frame, cell, pack)
+    return packed_frame(frame, send, parse)
 
 
-def packed_frame(frame: DataFrame, cell: int, pack: Pack) -> DataFrame:
+def send_to_one(cell: int) -> Send:
+    """To a single cell, which puts edges in order."""
+
+    def send(chunks: list[Chunk]) -> pa.RecordBatch:
+        from meander.spark.edge_codec import packed_chunk
+
+        return chunk_rows(map(packed_chunk, chunks), cell)
+
+    return send
+
+
+def send_to_several(scatter: Sending) -> Send:
+    """To the cells that read the edges."""
+    return lambda chunks: message_rows(scatter.send(chunks))
+
+
+def packed_frame(frame: DataFrame, send: Send, parse: Parse) -> DataFrame:
     """The rows of a DataFrame as rows of chunks, in the order of each partition."""
 
     def pack_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         position = (context.partitionId() if context is not None else 0) << PARTITION_SHIFT
-        yield chunk_rows([tick(position)], cell)
+        yield send([tick(position)])
         for batch in batches:
-            yield chunk_rows(pack(batch, position), cell)
-            position += 1
+            chunks = parse(batch)
+            yield send([chunk._replace(position=position + at) for at, chunk in enumerate(chunks)])
+            position += len(chunks)
         settle_worker()
 
     return frame.mapInArrow(pack_partition, CHUNK_TYPE)

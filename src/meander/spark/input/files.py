@@ -1,16 +1,18 @@
 """Files as a data source of Spark, in Python: its reader on the driver keeps the ledger of what has been read.
 
 With one cell the reader emits the list of a batch's segments, and the cell reads them. With several cells, tasks
-read, and each cell gets chunks. Both use the readers of the local runner: no row is created per edge, the text of a
-line is available for its reject, and the order of lines is kept.
+read, and send each cell the edges that it reads. Both use the readers of the local runner: no row is created per
+edge, the text of a line is available for its reject, and the order of lines is kept.
 """
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +31,13 @@ from meander.spark.input.ledger import WHOLE, Entry, Ledger, Segment
 from meander.spark.messages import (
     CHUNK_TYPE,
     PARTITION_SHIFT,
+    Chunk,
+    StageMessage,
     bytes_read,
     chunk_row,
-    chunk_rows,
     closed,
     input_changed,
+    message_rows,
     segment_list,
     tick,
 )
@@ -47,7 +51,8 @@ TASK_BYTES = 1 << 20
 class Intake:
     """The settings of the source of files; `streams` are all of the run, `paths` those of streams read from files.
 
-    Everything goes to one cell, which reads the files itself unless `by_tasks`.
+    A single cell reads the files itself. To several, tasks send what they read by `scatter`, packed for their
+    processes.
     """
 
     ledger: Location
@@ -59,7 +64,7 @@ class Intake:
     layouts: dict[str, Any]  # by stream: its layout as JSON
     tick: float | None
     tasks: int
-    by_tasks: bool
+    scatter: str = ""
 
 
 def edge_frame(spark: SparkSession, intake: Intake) -> DataFrame:
@@ -84,7 +89,7 @@ class EdgeSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         intake = self._intake()
         # Spark asks for a simple reader if there is none of this kind.
-        return EdgeReader(intake) if intake.by_tasks else super().streamReader(schema)
+        return EdgeReader(intake) if intake.scatter else super().streamReader(schema)
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
         return SegmentLister(self._intake())
@@ -180,21 +185,22 @@ class EdgeReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, TaskInput)
-        base = partition.number << PARTITION_SHIFT
-        if partition.number == 0:
-            ticks = [closed(stream) for stream in partition.closed]
-            if partition.error:
-                ticks.append(input_changed(partition.error))
-            yield chunk_rows(ticks or [tick()], self.intake.cell)
         # Imported by the tasks that read, not by the driver's process that only keeps the ledger.
         from meander.dataflow.layout import StreamLayout
         from meander.spark.input.reader import read_chunks, size_of
 
+        base = partition.number << PARTITION_SHIFT
         layouts = {name: StreamLayout.from_json(fields) for name, fields in self.intake.layouts.items()}
-
-        yield chunk_rows([bytes_read(size_of(partition.segments), base)], self.intake.cell)
+        scatter = unpack_scatter(self.intake.scatter)
+        first = [bytes_read(size_of(partition.segments), base)]
+        if partition.number == 0:
+            first += [tick(), *map(closed, partition.closed)]
+            first += [input_changed(partition.error)] if partition.error else []
         for count, chunk in enumerate(read_chunks(partition.segments, layouts.__getitem__), start=base):
-            yield chunk_rows([chunk._replace(position=count)], self.intake.cell)
+            yield message_rows(scatter.send([*first, chunk._replace(position=count)]))
+            first = []
+        if first:
+            yield message_rows(scatter.send(first))
         settle_worker()
 
     def commit(self, end: dict[str, int]) -> None:
@@ -203,6 +209,23 @@ class EdgeReader(DataSourceStreamReader):
 
     def stop(self) -> None:
         pass
+
+
+class Sending(Protocol):
+    """Routes what tasks read to several cells."""
+
+    def send(self, chunks: Iterable[Chunk]) -> Iterator[StageMessage]:
+        """The rows of some chunks."""
+
+
+def pack_scatter(scatter: Sending) -> str:
+    """Packed to be one of a source's options, which are text."""
+    return base64.b64encode(pickle.dumps(scatter)).decode()
+
+
+def unpack_scatter(packed: str) -> Sending:
+    scatter: Sending = pickle.loads(base64.b64decode(packed))
+    return scatter
 
 
 def open_ledger(intake: Intake) -> Ledger:

@@ -17,7 +17,7 @@ from meander.dataflow.sources.source import ReadOptions
 from meander.dataflow.sources.text import TextReader
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
-from meander.spark.edge_codec import edges_chunk, rejects_chunk
+from meander.spark.edge_codec import rejects_chunk
 from meander.spark.input.fingerprints import changed
 from meander.spark.input.ledger import WHOLE, Segment
 from meander.spark.messages import CHUNK_ROWS, Chunk, Kind, bytes_read, listed_segments, lost_rows
@@ -26,22 +26,13 @@ LayoutOf = Callable[[str], StreamLayout]
 """The layout of a stream's rows, by its name."""
 
 
-def read_chunks(segments: Iterable[Segment], layout: LayoutOf, *, packed: bool = True) -> Iterator[Chunk]:
-    """The chunks of segments, in order, all at position 0; `layout` gives that of a stream.
-
-    Edges are encoded (`packed`) to be sent to another process, or else kept as they were read.
-    """
+def read_chunks(segments: Iterable[Segment], layout: LayoutOf) -> Iterator[Chunk]:
+    """The chunks of segments, in order, all at position 0; `layout` gives that of a stream."""
     for segment in segments:
         stream = segment.stream
         try:
             for edges, rejects in read_segment(segment, layout(stream)):
-                if packed:
-                    yield from chunks_of(edges, rejects, stream, 0, lines=True)
-                    continue
-                if rejects:
-                    yield rejects_chunk(stream, rejects)
-                if edges.rows:
-                    yield Chunk(Kind.EDGES, stream, 0, b"", edges=edges)
+                yield from chunks_of(edges, rejects, stream)
         except InputError as error:
             # The edges before the damage are still processed; then the run ends with the error.
             yield lost_rows(stream, error)
@@ -55,7 +46,7 @@ def read_segments(chunks: Iterable[Chunk], layout: LayoutOf) -> Iterator[Chunk]:
             continue
         segments = [Segment(*fields) for fields in listed_segments(chunk)]
         yield bytes_read(size_of(segments), chunk.position)
-        yield from prefetch(read_chunks(segments, layout, packed=False))
+        yield from prefetch(read_chunks(segments, layout))
 
 
 def size_of(segments: Iterable[Segment]) -> int:
@@ -83,13 +74,13 @@ def prefetch(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
             yield chunk
 
 
-def pack_batch(batch: pa.RecordBatch, layout: StreamLayout, position: int) -> list[Chunk]:
+def batch_chunks(batch: pa.RecordBatch, layout: StreamLayout) -> list[Chunk]:
     """The chunks of a batch of a DataFrame with the columns of edges."""
     edges, rejects = from_arrow(batch, layout=layout, where=f"stream {layout.stream}")
-    return list(chunks_of(edges, rejects, layout.stream, position, lines=False))
+    return list(chunks_of(edges.without_origin(), rejects, layout.stream))
 
 
-def pack_lines(batch: pa.RecordBatch, layout: StreamLayout, position: int) -> list[Chunk]:
+def line_chunks(batch: pa.RecordBatch, layout: StreamLayout) -> list[Chunk]:
     """The chunks of a batch of records, whose one column has an edge as bytes: JSON, or fields with tabs between.
 
     Only JSON has names, so if columns are read by name the records are JSON.
@@ -100,10 +91,10 @@ def pack_lines(batch: pa.RecordBatch, layout: StreamLayout, position: int) -> li
     rejects = [Reject(stream, Reason.MISSING, "")] * (len(values) - len(lines))
     named = layout.types or layout.columns or (lines and lines[0].lstrip().startswith(b"{"))
     name = Path("records.jsonl" if named else "records.tsv")
-    chunks = list(chunks_of(empty_edges(), rejects, stream, position, lines=True))
+    chunks = list(chunks_of(empty_edges(), rejects, stream))
     reader = TextReader(name, LineReader(b"\n".join(lines)), layout, CHUNK_ROWS, start=None)
     for edges, unparsable in reader.chunks():
-        chunks += chunks_of(edges, unparsable, stream, position, lines=True)
+        chunks += chunks_of(edges, unparsable, stream)
     return chunks
 
 
@@ -123,13 +114,12 @@ class LineReader:
         pass
 
 
-def chunks_of(
-    edges: Edges, rejects: list[Reject], stream: str, position: int, *, lines: bool
-) -> Iterator[Chunk]:
+def chunks_of(edges: Edges, rejects: list[Reject], stream: str) -> Iterator[Chunk]:
+    """Edges as they were read, and the rejects among them."""
     if rejects:
-        yield rejects_chunk(stream, rejects, position)
+        yield rejects_chunk(stream, rejects)
     if edges.rows:
-        yield edges_chunk(stream, edges, position, lines=lines)
+        yield Chunk(Kind.EDGES, stream, 0, b"", edges=edges)
 
 
 class SegmentReader:

@@ -14,7 +14,7 @@ from meander.dataflow.sources.columns import property_types, url_types
 from meander.dataflow.sources.registry import needs_spark, open_url
 from meander.physical.streams import StreamSchema
 from meander.spark.checkpoint.storage import Location
-from meander.spark.input.dataframes import chunk_frame, column_types, edge_columns, record_frame
+from meander.spark.input.dataframes import Send, chunk_frame, column_types, edge_columns, record_frame
 from meander.syntax.values import ValueType
 
 ARRIVAL = "order of arrival"
@@ -88,12 +88,11 @@ class StreamSource:
             ordered.write.mode("overwrite").parquet(str(folder))
         return StreamSource(location=str(folder), label=self.label, bounded=True)
 
-    def chunks(self, layout: StreamLayout, cell: int) -> DataFrame:
-        """The edges of a streaming DataFrame as rows of chunks for a cell."""
+    def chunks(self, layout: StreamLayout, send: Send) -> DataFrame:
+        """The edges of a streaming DataFrame as rows of chunks."""
         assert self.frame is not None
-        if self.records:
-            return record_frame(self.frame, layout, cell=cell)
-        return chunk_frame(self.frame, layout, cell=cell)
+        as_chunks = record_frame if self.records else chunk_frame
+        return as_chunks(self.frame, layout, send)
 
 
 def is_written(folder: Location) -> bool:

@@ -41,8 +41,11 @@ class CellOperator(StatefulProcessor):
         from meander.spark.cell.step import CellStep
         from meander.spark.workers.process_cache import process_cache
 
-        chunks = (Chunk(row.kind, row.stream, row.position, bytes(row.data), row.stage) for row in rows)
-        step = CellStep(self.job, key[0], self, process_cache(), begun=begun)
+        received = list(rows)
+        chunks = [Chunk(row.kind, row.stream, row.position, bytes(row.data), row.stage) for row in received]
+        now = getattr(received[0], "now", None)
+        clock = time.time if now is None else lambda: now
+        step = CellStep(self.job, key[0], self, process_cache(), begun=begun, clock=clock)
         for row in step.run(chunks):
             yield Row(**(row._asdict() | {"kind": str(row.kind)}))
         settle_worker()
