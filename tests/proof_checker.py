@@ -1,7 +1,6 @@
 """Accepts the proof of an answer record if it is right, by the query and the edges of the input alone.
 
-It shares no code with the program. A proof is right if each node follows from its children by a rule or an expression
-of the query, and each leaf is an edge of the input that is valid throughout the record, as it was known at its `ts`.
+It shares no code with the program. Nodes follow from their children by the query, and leaves are edges of the input.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ class ProofChecker:
     """Checks the proofs of one query's answers over given streams."""
 
     def __init__(self, expected: Expected) -> None:
-        self.expected, self.query, self.rows = expected, expected.query, expected.accepted
+        self.expected, self.query = expected, expected.query
         self.streams = {stream.name: stream for stream in self.query.streams}
+        self.rows = {name: expected.accepted[stream.input] for name, stream in self.streams.items()}
         self.arrivals = lru_cache(256)(self.arrivals_of)
 
     def check(self, record: Node, label: str, end: int) -> None:
