@@ -1,18 +1,29 @@
 """Chains of runs on Spark: the answers of one, by files, topics and DataFrames, are the tuples of the next."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from cells_in_process import forget, run_case
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from incidents import generate, read_records
 from test_spark_kafka import broker  # noqa: F401 (a fixture)
 
 import meander
-from chains import held_by
+from chains import CUT, cut_at, cuts, held_by, inputs
+from judge import judge_path_values
+from law import naming, plans_enumerated_once
 from meander.errors import MeanderError
 from meander.spark.session import Session
-from querytext import read_query
+from oracle import TooLarge, expect
+from querytext import Query, read_query
+from strategies import Case, cases, path_value_cases, property_cases
 
 pytestmark = pytest.mark.spark
+
+drawn = settings(deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
+drawn_cases = st.one_of(cases(), property_cases(), path_value_cases())
 
 WHOLE = """STREAM s WINDOW 12
 D(x, y, hour: t) <- a(x, z), b(z, y, at: t).
@@ -25,6 +36,40 @@ WHOLE_WITHOUT = """STREAM s (at INT) WINDOW 12
 D(x, y) <- a(x, z), b(z, y, at: t).
 Answer(x, y) <- D+(x, y) as P.
 """
+
+
+def run_cells(case: Case, query: Query, streams, cells, size, **given):
+    """The records of a query over some streams, in order of time, as a run writes them."""
+    returns_paths = any(rule.paths for rule in query.rules)
+    part = replace(case, query=query, streams=streams, paths=False, **given)
+    run = run_case(part, 1 if returns_paths else cells, size, incident=forget if size == 3 else None)
+    assert not [reject for reject in run.rejects if reject.stream == CUT]
+    return sorted(run.records, key=lambda record: record["ts"])
+
+
+@pytest.mark.parametrize("mode", ["intervals", "changes"])
+@given(
+    case=drawn_cases.filter(lambda case: bool(cuts(case.query))),
+    cells=st.sampled_from([1, 2, 3]),
+    size=st.sampled_from([1, 3, 1000]),
+    data=st.data(),
+)
+@settings(drawn, max_examples=10)
+def test_a_chain_of_two_runs_in_cells_gives_what_one_text_gives(mode, case, cells, size, data) -> None:
+    """All cells in this process, with the steps of Spark; some forget their state in every batch."""
+    chain = cut_at(case.query, data.draw(st.sampled_from(cuts(case.query)), label="cut at"))
+    try:
+        expected = expect(case.query, case.streams, case.lateness)
+    except TooLarge:
+        assume(False)
+    with naming(case), plans_enumerated_once():
+        read = {name: case.streams[name] for name in inputs(chain.first)}
+        tuples = run_cells(case, chain.first, read, cells, size, mode=mode)
+        read = {name: case.streams[name] for name in inputs(chain.second) - {CUT}} | {CUT: tuples}
+        records = run_cells(case, chain.second, read, cells, size)
+        wanted = {answer: held for answer, held in expected.answers.items() if held}
+        assert held_by(case.query, records) == wanted
+        judge_path_values(records, expected, mode=case.mode, lasting=mode == "intervals")
 
 
 def rows_of(seed, count):
@@ -86,6 +131,25 @@ def test_a_frame_of_answers_is_read_as_tuples(spark, tmp_path, cells) -> None:
     run = session.start(sinks={"q": out}, cells=cells)
     run.finish()
     assert held_by(read_query(SECOND), read_records(tmp_path / "again.jsonl")) == expected(WHOLE, rows)
+
+
+def test_a_frame_brings_paths_and_is_given_them(spark, tmp_path) -> None:
+    first = "STREAM s (at INT) WINDOW 12\nD(x, y, P) <- a+(x, z) as P, b(z, y, at: t), t < 2."
+    second = "STREAM d TUPLES (P PATH)\nAnswer(x, y, P) <- D(x, y, P), D(y, x)."
+    whole = f"{first}\nAnswer(x, y, P) <- D(x, y, P), D(y, x)."
+    rows = rows_of(35, 300)
+    wanted = expect(read_query(whole), {"s": rows})
+    assert wanted.answers
+    for ending in ("jsonl", "parquet"):
+        middle, out = str(tmp_path / f"d.{ending}"), str(tmp_path / f"{ending}.out.jsonl")
+        meander.run(first, rows, answers=middle)
+        source = middle if ending == "jsonl" else spark.read.parquet(middle)
+        answer(spark, tmp_path, second, "d", source, out)
+        records = read_records(tmp_path / f"{ending}.out.jsonl")
+        assert held_by(read_query(whole), records) == {
+            key: held for key, held in wanted.answers.items() if held
+        }
+        judge_path_values(records, wanted)
 
 
 def test_the_expiry_of_a_frame_under_a_window_is_warned_of(spark, tmp_path) -> None:

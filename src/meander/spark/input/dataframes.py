@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 )
 
 from meander.dataflow.layout import ANSWER, PROPERTIES, StreamLayout
+from meander.dataflow.path_texts import STEP
 from meander.dataflow.property_columns import check_readable
 from meander.dataflow.tabular import (
     FIELD_TYPES,
@@ -199,6 +200,11 @@ def spark_category(kind: DataType) -> str:
 
 def spark_value_type(kind: DataType) -> ValueType | None:
     """The type of the values of a Spark column; None for one that no property has."""
+    if isinstance(kind, ArrayType):
+        step = kind.elementType
+        fields = set(step.names) if isinstance(step, StructType) else set()
+        is_path = isinstance(step, ArrayType) or set(STEP[:3]) <= fields <= set(STEP)
+        return ValueType.PATH if is_path else None
     for spark_types, value_type in VALUE_TYPES.items():
         if isinstance(kind, spark_types):
             return value_type
