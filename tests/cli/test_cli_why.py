@@ -107,3 +107,30 @@ def test_an_instant_is_a_number_a_duration_or_a_date() -> None:
     assert read_time("2026-01-01T00:00", "s") == read_time("2026-01-01 01:00+01:00", "s") == 1_767_225_600
     with pytest.raises(ArgumentError, match="invalid time: soon"):
         read_time("soon", "s")
+
+
+@pytest.mark.parametrize("name", ["answers.jsonl", "answers.parquet"])
+def test_a_record_with_a_path_value_ends_by_one_without(name: str, tmp_path: Path) -> None:
+    query = "STREAM s (w INT) WINDOW 10\nAnswer(x, y, P, w: w) <- a+(x, z) as P, b(z, y, w: w)."
+    edges = [
+        {"src": "u", "label": "a", "trg": "v", "ts": 1},
+        {"src": "v", "label": "b", "trg": "w", "ts": 2, "w": 3},
+        {"src": "u", "label": "a", "trg": "v", "ts": 5, "op": "-"},
+    ]
+    meander.run(query, edges, proofs=True, answers=tmp_path / name)
+    assert shown(str(tmp_path / name), "u,w", "4")[0] == "u -Answer→ w  w: 3  [2s, 11s)"
+    with pytest.raises(ArgumentError, match="does not hold at 6s"):
+        shown(str(tmp_path / name), "u,w", "6")
+
+
+@pytest.mark.parametrize("as_ascii", [True, False])
+def test_names_are_found_however_json_writes_them(as_ascii: bool, tmp_path: Path) -> None:
+    edges = [('é "1"\t', "c", "\\ü\u2028", 3), (7, "c", 8, 4), ("x", "c", "y", 5)]
+    lines = [
+        json.dumps(record, ensure_ascii=as_ascii)
+        for record in meander.run("STREAM s WINDOW 10\nAnswer(x, y) <- c(x, y).", edges, proofs=True)
+    ]
+    file = tmp_path / "answers.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert shown(str(file), '"é ""1""\t",\\ü\u2028', "5")[0].endswith("[3s, 13s)")
+    assert shown(str(file), "7,8", "5") == ["7 -Answer→ 8  [4s, 14s)", "└─ 7 -c→ 8  [4s, 14s)"]

@@ -391,6 +391,30 @@ def test_what_is_no_path_rejects_its_record(bad: Any, tmp_path: Path) -> None:
     assert held(EDGES, given_as("jsonl", rows, tmp_path)) == {("u", "v"): [(1, 9)]}
 
 
+def test_columns_of_steps_are_read_whatever_their_types() -> None:
+    steps = pa.struct([("src", pa.int64()), ("label", pa.string()), ("trg", pa.string()), ("ts", pa.int32())])
+    good = [{"src": 7, "label": "a", "trg": "v", "ts": 3}, {"src": 8, "label": "a", "trg": "u", "ts": None}]
+    bad = [
+        [{"src": None, "label": "a", "trg": "v"}],
+        [{"src": 7, "label": "", "trg": "v"}],
+        [good[0], {"src": 7, "label": "a", "trg": "v", "ts": -1}],
+    ]
+    for kind in (pa.list_(steps), pa.large_list(steps)):
+        column = pa.array([good, *bad, [], None], kind)
+        rows = pa.record_batch(
+            [list("uvwxyz"), ["v"] * 6, ["D"] * 6, list(range(6)), column], ["src", "trg", "label", "ts", "P"]
+        )
+        for part in (rows, rows.slice(0, 5), rows.slice(2)):
+            rejects: list[dict[str, str]] = []
+            found = meander.run(PATHS, part, rejects=rejects)
+            paths = [row["properties"]["P"] for row in found]
+            wanted = [[[7, "a", "v", 3], [8, "a", "u"]], *([None] * 3), [], None]
+            first = 2 if part.num_rows == 4 else 0
+            assert paths == [path for path in wanted[first : first + part.num_rows] if path is not None]
+            assert {reject["reason"] for reject in rejects} == {"bad value of P"}
+            assert len(rejects) == (2 if first else 3)
+
+
 def test_a_path_is_a_value_of_a_leaf_in_a_proof() -> None:
     rows = [record(1, 9, properties={"P": TWO})]
     (answer,) = meander.run(PATHS, rows, proofs=True)

@@ -345,7 +345,7 @@ def draw(
     from meander.cli.drawing import read_answers
     from meander.drawing import draw_paths
 
-    records = read_answers(answers)
+    records = list(read_answers(answers))
     _write(svg, draw_paths(records, title, unit=check_choice("--time-unit", time_unit, UNITS)))
     if not any(record.get("path") for record in records):
         print_note(

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +30,15 @@ SHOWN = 3
 def find_proof(source: str, answer: str, at: str, label: str | None, unit: str) -> Record:
     """The record with the proof of an answer (its vertices, separated by commas) that holds at an instant."""
     time = read_time(at, unit)
-    records = read_records(source)
-    if not any("proof" in record for record in records):
+    vertices = next(csv.reader([answer], skipinitialspace=True), [])
+    chosen = [record for record in read_records(source, vertices) if names_of(record) == vertices]
+    named = ", ".join(vertices)
+    if not any("proof" in record for record in chosen or islice(read_records(source), 1)):
         raise ArgumentError(
             f"the answers in {source} have no proofs", hint="run the query again with --proofs"
         )
-    vertices = next(csv.reader([answer], skipinitialspace=True), [])
-    chosen = [record for record in records if list(map(str, vertices_of(record))) == vertices]
-    named = ", ".join(vertices)
     if not chosen:
-        others = dict.fromkeys(",".join(map(str, vertices_of(record))) for record in records)
+        others = dict.fromkeys(",".join(names_of(record)) for record in read_records(source))
         raise ArgumentError(
             f"{source} has no answer {named}",
             hint=f"it has {listed(others)}" if others else "it has no answers at all",
@@ -84,8 +84,12 @@ def read_time(text: str, unit: str) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1) // MICROSECONDS[unit]
 
 
-def read_records(source: str) -> list[dict[str, Any]]:
-    """The answers of a .jsonl or .parquet file, or of the files in a folder."""
+def read_records(source: str, vertices: Sequence[str] | None = None) -> Iterator[Record]:
+    """The answers of a .jsonl or .parquet file, or of the files in a folder; with `vertices` at least those of them.
+
+    A proof takes far longer to read than to skip, and answers may be many: those of other vertices are skipped as
+    lines, and as rows of columns.
+    """
     path = Path(source)
     if source != "-" and path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
@@ -93,42 +97,78 @@ def read_records(source: str) -> list[dict[str, Any]]:
             raise InputError(
                 f"{source} has no .parquet files", hint="give a file of answers, or a folder of them"
             )
-        return [record for file in files for record in read_table(file)]
-    return read_table(path) if path.suffix == ".parquet" else read_answers(source)
+        for file in files:
+            yield from read_table(file, vertices)
+    elif path.suffix == ".parquet":
+        yield from read_table(path, vertices)
+    else:
+        yield from read_answers(source, None if vertices is None else lambda line: names_all(line, vertices))
 
 
-def read_table(path: Path) -> list[dict[str, Any]]:
+def names_all(line: str, vertices: Sequence[str]) -> bool:
+    """Whether the text of a record has the names of all vertices, in either of the ways in which JSON writes them."""
+    return all(
+        name in line or json.dumps(name, ensure_ascii=False)[1:-1] in line or json.dumps(name)[1:-1] in line
+        for name in vertices
+    )
+
+
+def read_table(path: Path, vertices: Sequence[str] | None) -> Iterator[Record]:
+    """The answers of a .parquet file; if they are not chosen by vertices, without the trees of their proofs."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     try:
-        records: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+        if not {"ts", "exp", "op"} <= set(names):
+            raise InputError(f"{path} has no answers", hint="give what `meander run --out` has written")
+        for batch in file.iter_batches(4096, columns=names):
+            if vertices is None:
+                is_proved = "proof" in names
+                rows = batch.select([name for name in names if name != "proof"]).to_pylist()
+                yield from (row | {"proof": None} if is_proved else row for row in rows)
+                continue
+            if len(vertices) == 2 and "src" in names:
+                ends = [
+                    pc.equal(batch[name].cast(pa.string()), vertex)
+                    for name, vertex in zip(("src", "trg"), vertices, strict=True)
+                ]
+                batch = batch.filter(pc.and_(*ends))
+            for row in batch.to_pylist():
+                if row.get("proof") is not None and names_of(row) == vertices:
+                    row["proof"] = json.loads(row["proof"])
+                yield row
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read: {error}", hint="give a .parquet file of answers") from None
-    if records and not {"ts", "exp", "op"} <= records[0].keys():
-        raise InputError(f"{path} has no answers", hint="give what `meander run --out` has written")
-    for record in records:
-        if record.get("proof") is not None:
-            record["proof"] = json.loads(record["proof"])
-    return records
 
 
-def vertices_of(record: Record) -> Sequence[str | int]:
-    """The vertices of an answer."""
-    return list(record["answer"]) if "answer" in record else [record.get("src", ""), record.get("trg", "")]
+def names_of(record: Record) -> list[str]:
+    """The vertices of an answer, as a command names them."""
+    return list(
+        map(str, record["answer"] if "answer" in record else (record.get("src", ""), record.get("trg", "")))
+    )
 
 
 def holding(records: Sequence[Record]) -> list[tuple[Record, int, int | None]]:
-    """The `+` records of an answer, and when each holds: a later `-` of the same values cuts those before it."""
+    """The `+` records of an answer, and when each holds: a later `-` of the same values cuts those before it. It has
+    no paths, whatever those of the record that it ends."""
     found: list[tuple[Record, int, int | None]] = []
     for record in records:
         if record["op"] == "+":
             found.append((record, record["ts"], record["exp"]))
             continue
         for number, (earlier, start, end) in enumerate(found):
-            if earlier.get("properties") == record.get("properties") and (end is None or end > record["ts"]):
+            if values_of(earlier) == values_of(record) and (end is None or end > record["ts"]):
                 found[number] = (earlier, start, record["ts"])
     return found
+
+
+def values_of(record: Record) -> dict[str, Any]:
+    """The values of an answer that are no paths."""
+    given = (record.get("properties") or {}).items()
+    return {name: value for name, value in given if value is not None and not isinstance(value, list)}
 
 
 def is_of_its_start(record: Record) -> bool:

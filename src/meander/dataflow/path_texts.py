@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from meander.dataflow.answers import NO_TIME, Paths
-from meander.dataflow.edges import MAX_TIME, Text, arrow_text, as_text, concat_texts, frozen
+from meander.dataflow.edges import MAX_TIME, Text, arrow_text, as_text, concat_texts, frozen, integer_text
 from meander.dataflow.sinks.jsonl import path_text
 from meander.kernels.jit import Array
 from meander.kernels.parsing_paths import FIELDS, PathEdges, most_edges, split_paths
@@ -174,7 +174,51 @@ def is_path_type(kind: pa.DataType) -> bool:
 
 def arrow_paths(column: pa.Array) -> tuple[pa.Array, Array | None]:
     """A column of a type that `is_path_type` accepts as one of texts, and which rows are no paths."""
-    return python_paths(column.to_pylist())
+    import pyarrow.compute as pc
+
+    steps = column.flatten()
+    if not _has_plain_steps(steps.type):
+        return python_paths(column.to_pylist())
+    names = [_step_names(pc.struct_field(steps, name)) for name in STEP[:FIELDS]]
+    is_bad = np.zeros(len(steps), np.bool_)
+    for name in STEP[:FIELDS]:
+        is_bad |= ~pc.struct_field(steps, name).is_valid().to_numpy(zero_copy_only=False)
+    for text in names:
+        is_bad |= text.start == text.end
+    ts = np.full(len(steps), NO_TIME)
+    if steps.type.get_field_index("ts") >= 0:
+        times = pc.struct_field(steps, "ts").cast(pa.int64())
+        ts = np.asarray(times.fill_null(NO_TIME).to_numpy(zero_copy_only=False))
+        timeless = times.is_null().to_numpy(zero_copy_only=False)
+        is_bad |= ~timeless & ((ts < 0) | (ts > MAX_TIME))
+    length = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(length)])
+    given = column.is_valid().to_numpy(zero_copy_only=False)
+    bad = np.zeros(given.size, np.bool_)
+    bad[np.repeat(np.arange(given.size), length)[is_bad]] = True
+    src, label, trg = names
+    # What is bad is written all the same, and is null then.
+    return path_column(Paths(offsets, src, label, trg, given & ~bad, ts)), bad if bad.any() else None
+
+
+def _has_plain_steps(kind: pa.DataType) -> bool:
+    """Whether steps are structs of strings and integers, as runs write them."""
+    if not pa.types.is_struct(kind):
+        return False
+    types = {field.name: field.type for field in kind}
+    strings = {pa.string(), pa.large_string()}
+    vertices = {*strings, pa.int64(), pa.int32()}
+    return (
+        types["label"] in strings
+        and {types["src"], types["trg"]} <= vertices
+        and types.get("ts", pa.int64()) in {pa.int64(), pa.int32()}
+    )
+
+
+def _step_names(column: pa.Array) -> Text:
+    if pa.types.is_integer(column.type):
+        return integer_text(column.fill_null(0).to_numpy(zero_copy_only=False))
+    return arrow_text(column)
 
 
 def python_paths(values: Sequence[Any]) -> tuple[pa.Array, Array | None]:
