@@ -138,6 +138,10 @@ def test_plans_have_the_names_of_the_paper_and_the_choice_is_compared_with_the_b
         "plan 4: 2,000, 2.0 ms",
         "0.50",
     ]
+    assert sections_of(stored)["Plan space"].findings == [
+        "The plan that Meander chooses reaches 0.50 of the rate of the fastest plan of its query, and 2.0 times "
+        "that of the canonical plan (SGA)."
+    ]
     plots = [part.name for part in sections_of(stored)["Plan space"].parts if isinstance(part, Plot)]
     assert plots == ["plans-q4-snb", "plans-p99-q4-snb"]
     assert sections_of(stored)["Plan space"].limits == [

@@ -174,8 +174,13 @@ def threads(results: Results) -> Section | None:
                 ]
             )
             section.findings.append(
-                f"With two threads a closure has {times(two / one)} times the rate of one."
+                f"With two threads a closure has {times(two / one)} times the rate of one ({record['query']} on "
+                f"{record['data']})."
             )
+            if two < one / CLOSE:
+                section.limits.append(
+                    f"A second thread does not pay for {record['query']} on {record['data']}."
+                )
     section.parts.append(Table("`--path-operator closure`, one and two threads", rows))
     return section if len(rows) > 1 else None
 

@@ -180,7 +180,9 @@ def _measured(results: Results) -> str:
     }
     prefixes = {record["settings"].get("prefix") for record in results.of("engines")} - {None}
     short = (
-        f" This was a short run: even the main table has at most {max(prefixes):,} edges of a query."
+        f" This was a short run: even the main table has at most {max(prefixes):,} edges of a query, other "
+        "sections have far fewer, and peers were measured on some queries only. Such a run mostly shows how each "
+        "variant starts; `make bench` measures all."
         if prefixes
         else ""
     )

@@ -332,6 +332,7 @@ def plans(results: Results) -> Section | None:
         "answers of all plans agreed.",
     )
     shares: list[float] = []
+    gains: list[float] = []
     for graph in graphs(results, "plans"):
         rows = [["query", "plans", *(f"{name}: edges/s, p99" for name in PLAN_NAMES), "chosen / fastest"]]
         plots = []
@@ -344,6 +345,8 @@ def plans(results: Results) -> Section | None:
             numbers["slowest"] = min(known, key=lambda number: rate(known[number]))
             share = rate(known[numbers["chosen"]]) / rate(known[numbers["fastest"]])
             shares.append(share)
+            if "SGA" in numbers:
+                gains.append(rate(known[numbers["chosen"]]) / rate(known[numbers["SGA"]]))
             cells = [query, f"{len(known)}{f' ({failed} failed)' if failed else ''}"]
             for name in PLAN_NAMES:
                 plan = known[numbers[name]] if name in numbers else None
@@ -362,7 +365,8 @@ def plans(results: Results) -> Section | None:
             section.parts += [Table(title, rows), *plots]
     if shares:
         section.findings.append(
-            f"The plan that Meander chooses reaches {span(shares)} of the rate of the fastest plan of its query."
+            f"The plan that Meander chooses reaches {span(shares)} of the rate of the fastest plan of its query"
+            + (f", and {span(gains)} times that of the canonical plan (SGA)." if gains else ".")
         )
     return section if section.parts else None
 
