@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from incidents import instants_held
 
+from meander.dataflow.edges import Reason, Reject
 from meander.dataflow.ingest import SUSPICIOUS_WINDOWS
+from meander.dataflow.layout import StreamLayout
+from meander.dataflow.sources.text import TextReader
 from meander.dataflow.tabular import edges_of
 from meander.engine import compile_query
 from meander.spark.cell.scatter import Scatter, Summary
 from meander.spark.edge_codec import decode_edges, edges_chunk
-from meander.spark.messages import PARTITION_SHIFT, Chunk, Kind, closed, tick
+from meander.spark.input.reader import LineReader
+from meander.spark.messages import CHUNK_ROWS, PARTITION_SHIFT, Chunk, Kind, closed, tick
 
 TEXT = "STREAM s WINDOW 20 SLIDE 2\nSTREAM t WINDOW 9\nAnswer(x, z) <- s.a+(x, y), t.b(y, z)."
 QUERY = compile_query(TEXT, name="q")
@@ -136,3 +141,18 @@ def test_a_reader_tells_every_cell_of_a_chunk_and_sends_its_text_to_one() -> Non
         for edge in zip(part.src.values(), part.label.values(), part.ts.tolist(), strict=True)
     }
     assert sent == {("u", "a", 5), ("w", "a", 9)}
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+def test_a_late_edge_is_rejected_with_its_text_and_its_line(cells) -> None:
+    lines = [b"u\ta\tv\t50\nv\tz\tw\t52\n", b"u\tz\tv\t60\n\nw\tz\tv\t3\nw\ta\tv\t61\n"]
+    run = Cells([QUERY], cells)
+    chunks = []
+    for number, text in enumerate(lines):
+        reader = TextReader(Path("s.tsv"), LineReader(text), StreamLayout("s"), CHUNK_ROWS, start=100)
+        ((edges, rejects),) = reader.chunks()
+        assert rejects == []
+        chunks.append(Chunk(Kind.EDGES, "s", number, b"", edges=edges))
+    run.step(chunks)
+    (reject,) = run.rejects
+    assert reject == Reject("s", Reason.TOO_LATE, "w\tz\tv\t3", "s.tsv", 3, 100)

@@ -30,7 +30,6 @@ from meander.dataflow.edges import (
     Text,
     by_time,
     concat_edges,
-    empty_edges,
     frozen,
     reject_edge,
 )
@@ -227,7 +226,9 @@ class Ingest:
             "frontier": np.array([self.frontier], np.int64),
         }
         for number, stream in enumerate(streams):
-            edges = by_time(concat_edges(stream.runs)) if stream.runs else empty_edges()
+            if not stream.runs:
+                continue
+            edges = by_time(concat_edges(stream.runs))
             arrays |= {f"{number}.ts": edges.ts.copy(), f"{number}.op": edges.op.copy()}
             if edges.properties is not None:
                 arrays[f"{number}.properties"] = pack_columns(edges.properties)
@@ -250,6 +251,9 @@ class Ingest:
         for number, stream in enumerate(self.streams.values()):
             stream.greatest = int(arrays["greatest"][number])
             stream.is_open = bool(arrays["open"][number])
+            if f"{number}.ts" not in arrays:
+                stream.runs = []
+                continue
             names = []
             for column in ("src", "label", "trg"):
                 data, offsets, kind = (

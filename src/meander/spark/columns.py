@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from meander.dataflow.edges import Array, CodedText, Dictionary, Edges, Text, code_texts, frozen, nameless
+from meander.dataflow.edges import (
+    Array,
+    CodedText,
+    Dictionary,
+    Edges,
+    Origin,
+    Text,
+    code_texts,
+    frozen,
+    nameless,
+)
 from meander.dataflow.property_columns import pack_columns, unpack_columns
 from meander.dataflow.texts import deduplicated, narrowed
 
@@ -125,6 +135,43 @@ def unpack_edges(data: bytes) -> tuple[Edges, Array | None]:
         vertex=arrays.get("vertex", None),
     )
     return edges, arrays.get("row")
+
+
+def pack_arrivals(edges: Edges) -> bytes | None:
+    """Edges as a cell needs them that rejects some: their times and the text that they were read from.
+
+    None if the text is not known, or is scattered.
+    """
+    line, origin = edges.line, edges.origin
+    if line is None or not line.rows:
+        return None
+    begin, end = int(line.start[0]), int(line.end[-1])
+    length = line.end - line.start
+    if not 0 <= end - begin <= 2 * int(length.sum()) or int(line.start.min()) < begin:
+        return None
+    fields: dict[str, Any] = {"rows": edges.rows}
+    arrays = {"ts": edges.ts, "text": line.data[begin:end], "length": length.astype(np.int32)}
+    arrays["start"] = (line.start - begin).astype(np.int32)
+    if origin is not None:
+        fields["origin"] = [origin.path, origin.start, int(origin.line[0])]
+        # As a rule every line is an edge, and the number of the first gives those of all.
+        if int(origin.line[-1]) - int(origin.line[0]) != edges.rows - 1:
+            arrays["line"] = np.asarray(origin.line, np.int64)
+    return pack(fields, arrays)
+
+
+def unpack_arrivals(data: bytes) -> Edges:
+    """The edges of `pack_arrivals`, without names."""
+    fields, arrays = unpack(data)
+    rows = fields["rows"]
+    start = arrays["start"].astype(np.int64)
+    origin = None
+    if "origin" in fields:
+        path, begin, first = fields["origin"]
+        origin = Origin(path, begin, arrays["line"] if "line" in arrays else np.arange(first, first + rows))
+    unnamed = nameless(rows)
+    text = Text(frozen(arrays["text"]), start, start + arrays["length"], np.zeros(rows, np.int8))
+    return Edges(unnamed, unnamed, unnamed, arrays["ts"], np.ones(rows, np.int8), line=text, origin=origin)
 
 
 def _dictionary(name: str, dictionary: Dictionary) -> dict[str, Array]:

@@ -20,7 +20,7 @@ import numpy as np
 from meander.dataflow.edges import Array, Edges, Reason, by_time, concat_edges
 from meander.dataflow.ingest import Ingest, Verdict
 from meander.spark.cell.scatter import Summary
-from meander.spark.columns import unpack_edges
+from meander.spark.columns import is_packed, unpack_arrivals, unpack_edges
 from meander.spark.edge_codec import decode_edges, rejects_row
 from meander.spark.messages import PARTITION_SHIFT, Chunk, Kind, Output, jump_row
 
@@ -103,7 +103,7 @@ class Admission:
                 return
         elif verdict.usable.all():
             return
-        edges = decode_edges(arrivals)
+        edges = unpack_arrivals(arrivals) if is_packed(arrivals) else decode_edges(arrivals)
         rejects = self.ingest.reject(stream, edges, verdict or self.ingest.judge(edges.ts, clock))
         late = sum(reject.reason == Reason.TOO_LATE for reject in rejects)
         self.counts["late"] += late

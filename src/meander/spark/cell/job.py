@@ -50,7 +50,7 @@ class Job:
     deliveries: tuple[Delivery, ...] = ()  # what later stages read
     targets: tuple[int, ...] = ()  # the keys of the cells of each later stage
 
-    @property
+    @functools.cached_property
     def stamp(self) -> str:
         """Identifies the plan and the version that a snapshot belongs to."""
         known = (
@@ -63,7 +63,7 @@ class Job:
         )
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
-    @property
+    @functools.cached_property
     def live_stamp(self) -> str:
         """Identifies state that can continue under this job, among that of other starts of the same run."""
         options = self.options

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meander.dataflow.edges import Array, Edges, by_time, nameless
+from meander.dataflow.edges import Array, Edges, by_time, match_labels
 from meander.dataflow.tally import value_counts
 from meander.physical.stages import Delivery
 from meander.spark.cell.routing import end_hashes, route
-from meander.spark.columns import pack, pack_edges, unpack, with_codes
+from meander.spark.columns import pack, pack_arrivals, pack_edges, unpack, with_codes
 from meander.spark.edge_codec import chunk_edges, encode_edges
 from meander.spark.messages import PARTITION_SHIFT, Chunk, Kind, StageMessage
 
@@ -86,6 +86,14 @@ class Scatter:
                         cell, FIRST_STAGE, chunk.kind, chunk.stream, chunk.position, chunk.data
                     )
 
+    def _read(self, stream: str, edges: Edges) -> Edges:
+        """The edges that some cell reads."""
+        labels = {delivery.label for delivery in self.deliveries if delivery.stream == stream}
+        if None in labels:
+            return edges
+        is_read = match_labels(edges.label, [str(label).encode() for label in labels]) >= 0
+        return edges if is_read.all() else edges.take(np.flatnonzero(is_read))
+
     def _judge(self, position: int) -> int:
         """The number of the cell that rejects the edges of a chunk that are too late."""
         return ((position >> PARTITION_SHIFT) + position) % len(self.cells)
@@ -105,6 +113,8 @@ class Scatter:
             kept = edges.ts >= reached - self.lateness
             late = edges.rows - int(kept.sum())
             usable = by_time(usable.take(kept) if late else usable)
+        if usable.rows and row is None:
+            usable = self._read(stream, usable)
         usable = with_codes(usable)
         sent = {"sent": 0, "sent_to_all": 0, "sent_rows": 0}
         for stage in sorted({delivery.stage for delivery in self.deliveries}):
@@ -138,15 +148,7 @@ class Scatter:
         ).to_bytes()
         for cell in self.cells:
             yield StageMessage(cell, FIRST_STAGE, Kind.SUMMARY, stream, position, summary)
-        arrivals = encode_edges(as_arrived(edges), lines=True)
+        arrivals = pack_arrivals(edges) or encode_edges(edges, lines=True)
         yield StageMessage(
             self.cells[self._judge(position)], FIRST_STAGE, Kind.ARRIVALS, stream, position, arrivals
         )
-
-
-def as_arrived(edges: Edges) -> Edges:
-    """Edges as the cell needs them that rejects some: by their text, if it is known."""
-    if edges.line is None:
-        return edges
-    unnamed = nameless(edges.rows)
-    return edges._replace(src=unnamed, label=unnamed, trg=unnamed, properties=None, vertex=None)
