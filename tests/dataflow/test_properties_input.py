@@ -7,6 +7,7 @@ import datetime
 import io
 import json
 import math
+import random
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -545,6 +546,38 @@ def test_arrow_columns_of_every_type_that_a_property_can_have() -> None:
             found, rejects = read_object(table, layout(Property("x", kind)))
             assert ([row["x"] for row in found], rejects) == ([one.get(kind, 1), None], []), arrow_type
             assert property_types(source_of(table, "s").column_types())["x"] in (kind, ValueType.INT)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(18, 2), pa.decimal256(50, 10)])
+def test_a_decimal_is_the_nearest_float_as_in_text_and_rows(tmp_path: Path, kind: pa.DataType) -> None:
+    of = layout(Property("x", ValueType.FLOAT))
+    chance = random.Random(3)
+    texts = [
+        "6.1",
+        "-0.07",
+        "9999999999999.99",
+        *(f"{chance.randrange(10**9) / 100:.2f}" for _ in range(500)),
+    ]
+    rows = [{"src": "a", "label": "l", "trg": "b", "ts": 1, "x": Decimal(text)} for text in texts]
+    table = pa.table(
+        {name: [row[name] for row in rows] for name in ("src", "label", "trg", "ts")}
+        | {"x": pa.array([row["x"] for row in rows], kind)}
+    )
+    content = "".join(f"a,l,b,1,{text}\n" for text in texts)
+    wanted = [float(text) for text in texts]
+    for edges, rejects in (
+        read_object(table, of),
+        read_object(rows, of),
+        read_text(tmp_path, "a.csv", f"src,label,trg,ts,x\n{content}", of),
+    ):
+        assert ([row["x"] for row in edges], rejects) == (wanted, [])
+
+
+def test_a_frame_with_two_columns_of_one_name_is_refused() -> None:
+    frame = pd.DataFrame([["a", "l", "b", 1, 2, 3]], columns=["src", "label", "trg", "ts", "x", "x"])
+    with pytest.raises(InputError, match="column names") as raised:
+        source_of(frame, "s")
+    assert raised.value.hint == "give each column a name of its own"
 
 
 def test_values_of_arrow_beyond_their_type_reject_their_rows() -> None:

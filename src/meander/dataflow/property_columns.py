@@ -246,6 +246,9 @@ def _paths_of_text(column: pa.Array) -> Converted:
 def _without_nan(column: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
+    if pa.types.is_decimal(column.type):
+        # Arrow multiplies by a power of ten, which is often not the nearest double: 6.1 would not equal 6.1.
+        column = column.cast(pa.string())
     floats = column.cast(pa.float64(), safe=False)
     nan = pc.is_nan(floats)
     return pc.if_else(nan, None, floats) if pc.any(nan).as_py() else floats

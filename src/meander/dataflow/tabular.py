@@ -205,7 +205,7 @@ def check_field_type(
     accepted = FIELD_TYPES[field] if types is None else types
     if category not in (*accepted, NULL_TYPE):
         wanted = " or ".join(f"{kind}s" for kind in accepted)
-        raise InputError(f"{column} has type {shown_type}, not {wanted}")
+        raise InputError(f"{column} has type {shown_type}, not {wanted}", hint="convert the column")
 
 
 def arrow_category(kind: pa.DataType) -> str:

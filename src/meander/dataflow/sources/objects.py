@@ -95,7 +95,15 @@ def source_of(edges: Any, stream: str) -> Source:
         return TableSource([edges], edges.schema, live=False)
     if hasattr(edges, "__arrow_c_stream__"):
         with arrow_errors():
-            reader = pa.RecordBatchReader.from_stream(edges)
+            try:
+                reader = pa.RecordBatchReader.from_stream(edges)
+            except pa.ArrowException:
+                raise
+            except ValueError as error:  # of pandas, whose columns may have one name
+                raise InputError(
+                    f"the edges of stream {stream} are no table: {error}",
+                    hint="give each column a name of its own",
+                ) from error
         # Frames are in memory; of anything else that gives batches nothing is known.
         return TableSource(reader, reader.schema, live=not hasattr(edges, "columns"))
     if hasattr(edges, "__arrow_c_array__"):
