@@ -26,6 +26,7 @@ def context_of(graph: WindowGraph, owner: str, vertices: Vertices | None = None)
         mode="intervals",
         paths=False,
         is_read=False,
+        proves=False,
         ahead=0,
     )
 

@@ -110,6 +110,11 @@ class CompiledQuery:
         """By result: the canonical paths that prove its answers, if its answers are paths."""
         return {head: paths or () for head, paths in path_results(self.regular).items()}
 
+    def is_one_path(self, head: str) -> bool:
+        """Whether the canonical plan of a result ends with the one path that proves its answers: then the operator of
+        that path has found the paths, and in any other plan each is searched for."""
+        return self.proofs[head] == (self.canonical[head],)
+
     @cached_property
     def path_routes(self) -> dict[str, Route]:
         """By result: where the path of an answer comes from, if some of its answers are paths and others are not."""
@@ -150,12 +155,15 @@ def query_plans(query: CompiledQuery, options: RunOptions = DEFAULTS) -> list[Qu
         route = query.path_routes.get(head) if options.paths and options.cells == 1 else None
         if query.requested_plan:
             route = None  # a route leads through the plan of the query as written
+        follows_text = options.proofs or (
+            options.paths and query.requested_plan is None and query.is_one_path(head)
+        )
         plans.append(
             QueryPlan(
                 query.name,
                 head,
                 query.labels[head],
-                query.canonical[head] if options.proofs or route is not None else plan,
+                query.canonical[head] if follows_text or route is not None else plan,
                 query.proofs[head] if options.paths else (),
                 derivation=query.derivations[head] if options.proofs else None,
                 paths=query.path_values[head],

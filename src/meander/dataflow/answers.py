@@ -38,10 +38,12 @@ SLOT = "\0"
 
 
 class Paths(NamedTuple):
-    """The paths of n answers: the edges of answer i are those from `offsets[i]` to `offsets[i + 1]`.
+    """The paths of n answers: the steps of answer i are those from `offsets[i]` to `offsets[i + 1]`.
 
-    `given` is False for an answer that is not a path; an empty path is given and has no edges. The edges of a
-    time-respecting path have their times in `ts`, and those of other paths beside them `NO_TIME`.
+    A step is an edge: a row of `src`, `label` and `trg`. Many steps may be one edge, so `step` has the row of each;
+    without it the steps are all rows in order. `given` is False for an answer that is not a path; an empty path is
+    given and has no steps. The edges of a time-respecting path have their times in `ts`, and those of other paths
+    beside them `NO_TIME`.
     """
 
     offsets: Array
@@ -50,6 +52,12 @@ class Paths(NamedTuple):
     trg: Text
     given: Array
     ts: Array | None = None
+    step: Array | None = None
+
+    @property
+    def steps(self) -> Array:
+        """The row of each step."""
+        return np.arange(self.src.rows) if self.step is None else self.step
 
 
 class ValueColumn(NamedTuple):
@@ -189,14 +197,10 @@ def take_answers(answers: Answers, chosen: Array) -> Answers:
 def take_paths(path: Paths, chosen: Array) -> Paths:
     """The paths of the records that a mask chooses."""
     lengths = np.diff(path.offsets)
-    edges = np.repeat(chosen, lengths)
-    return Paths(
+    return path._replace(
         offsets=np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
-        src=path.src.take(edges),
-        label=path.label.take(edges),
-        trg=path.trg.take(edges),
         given=path.given[chosen],
-        ts=None if path.ts is None else path.ts[edges],
+        step=path.steps[np.repeat(chosen, lengths)],
     )
 
 
@@ -236,10 +240,11 @@ def as_table(answers: Answers, *, vertex: pa.DataType | None = None) -> pa.Table
 
 def all_integers(answers: Answers) -> bool:
     """Whether every vertex in the records, those of the paths included, is an integer."""
-    texts = list(answers.vertices)
+    kinds = [text.kind for text in answers.vertices]
     for path in answers.all_paths:
-        texts += [path.src, path.trg]
-    return all(bool(text.kind.all()) for text in texts)
+        # Some edges may be steps of no path.
+        kinds += [path.src.kind[path.steps], path.trg.kind[path.steps]]
+    return all(bool(kind.all()) for kind in kinds)
 
 
 def as_column(text: Text, vertex: pa.DataType = STRINGS) -> pa.Array:
@@ -327,12 +332,25 @@ def path_type(vertex: pa.DataType, *, timed: bool) -> pa.DataType:
 
 def paths_array(path: Paths, vertex: pa.DataType) -> pa.Array:
     """Paths as an Arrow column."""
+    if path.step is not None:
+        # An edge that is a step of no path may have another type.
+        used, step = np.unique(path.step, return_inverse=True)
+        texts = [text.take(used) for text in (path.src, path.label, path.trg)]
+        path = path._replace(
+            src=texts[0],
+            label=texts[1],
+            trg=texts[2],
+            ts=path.ts if path.ts is None else path.ts[used],
+            step=step,
+        )
     columns = [as_column(path.src, vertex), as_column(path.label), as_column(path.trg, vertex)]
     names = ["src", "label", "trg"]
     if path.ts is not None:
         columns.append(pa.array(path.ts, INTEGERS, mask=path.ts == NO_TIME))
         names.append("ts")
     edge = pa.StructArray.from_arrays(columns, names)
+    if path.step is not None:
+        edge = edge.take(pa.array(path.step))
     # A list that is missing has a missing offset; the last offset closes the last list.
     missing = np.append(~path.given, False)
     return pa.LargeListArray.from_arrays(pa.array(path.offsets, mask=missing), edge)
@@ -347,8 +365,10 @@ def path_lists(path: Paths) -> Iterator[list[list[str | int]] | None]:
             if time != NO_TIME:
                 edge.append(time)
     bounds = path.offsets.tolist()
+    steps = path.steps.tolist()
     for row, given in enumerate(path.given.tolist()):
-        yield edges[bounds[row] : bounds[row + 1]] if given else None
+        # Each path has lists of its own: they are the user's to change.
+        yield [edges[step].copy() for step in steps[bounds[row] : bounds[row + 1]]] if given else None
 
 
 def _path_of(answers: Answers) -> Paths:

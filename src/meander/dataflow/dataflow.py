@@ -95,6 +95,12 @@ class Dataflow:
         self.read = {source for node in plan.operators for source in node.inputs}
         self.read |= {result.input for result in plan.results if result.raw}
         self.awaited = self.read | set(self.relations)
+        # Operators whose tuples are answers with their paths, as they are emitted.
+        self.proving = {
+            result.input
+            for result in plan.results
+            if paths and [proof.path for proof in result.proofs] == [plan.operators[result.input]]
+        } - set(self.relations)
         self.results = [
             ResultStream(
                 result,
@@ -143,6 +149,7 @@ class Dataflow:
             mode=self.mode,
             paths=self.proves,
             is_read=is_read,
+            proves=self.mode == "intervals" and number in self.proving,
             ahead=0 if is_read else self.pipeline.depth,
         )
 
@@ -204,7 +211,10 @@ class Dataflow:
         span = started.reached, started.part.upto
         for stream in self.results:
             batch = outputs[stream.result.input]
-            yield stream.result, stream.process(batch, span, self.vertices, started.part.deletion)
+            known = None
+            if stream.result.input in self.proving:
+                known = self.operators[stream.result.input].known_paths
+            yield stream.result, stream.process(batch, span, self.vertices, started.part.deletion, known)
         for result in self.plan.results:
             if result.raw:
                 yield result, self._tuples(result, outputs[result.input])

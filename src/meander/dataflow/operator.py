@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from meander.dataflow.batch import Batch
 from meander.dataflow.encoding import StreamInput
@@ -19,6 +19,7 @@ from meander.dataflow.graph import WindowGraph
 from meander.dataflow.state import Array, Store
 from meander.dataflow.threads import LanePool
 from meander.dataflow.vertices import Vertices
+from meander.kernels.steps import Steps
 from meander.physical.streams import LabelClass
 
 
@@ -44,6 +45,13 @@ class Ready:
         return self.batch
 
 
+class KnownPaths(NamedTuple):
+    """The paths that an operator found with its output; `last` has the last step of each row's path."""
+
+    last: Array
+    steps: Steps
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a dataflow provides to one of its operators."""
@@ -60,6 +68,7 @@ class Context:
     mode: str
     paths: bool  # whether the answers are emitted with paths or proofs
     is_read: bool  # whether other operators read the output, here or in another stage
+    proves: bool  # whether answers are this operator's tuples with their paths
     ahead: int  # how many more batches may be started before the first is finished
 
     def relations_of(self, numbers: Iterable[int]) -> list[int]:
@@ -87,6 +96,11 @@ class Operator(ABC):
     @abstractmethod
     def start(self, inputs: Sequence[Batch], upto: int) -> Pending:
         """Start a batch: the changes of the inputs up to time `upto`, one batch per input."""
+
+    @property
+    def known_paths(self) -> KnownPaths | None:
+        """The paths of the rows of the last output, as far as the operator knows them."""
+        return None
 
     def bind(self) -> None:  # noqa: B027 - most operators have nothing to do
         """Use the arrays of the store, after they were restored."""

@@ -9,9 +9,10 @@ import numpy as np
 
 from meander.dataflow.answers import NO_TIME, Paths
 from meander.dataflow.automaton import automaton_arrays
-from meander.dataflow.batch import Batch
+from meander.dataflow.batch import Batch, take_rows
 from meander.dataflow.edges import as_text
 from meander.dataflow.graph import WindowGraph
+from meander.dataflow.operator import KnownPaths
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
 from meander.dataflow.vertices import Vertices
@@ -20,13 +21,23 @@ from meander.kernels.forest import STATES, Automaton
 from meander.kernels.interning import HEAD
 from meander.kernels.ordered_proofs import TIME, OrderedSearch, prove_ordered_records
 from meander.kernels.proofs import PathRows, Records, Search, prove_records
-from meander.kernels.standing import ProvedEdges
+from meander.kernels.standing import ProvedSteps
 from meander.kernels.status import EMITTED, FULL_OUTPUT, FULL_SCRATCH
+from meander.kernels.steps import (
+    NO_PATH,
+    NO_STEP,
+    EdgeNumbers,
+    Steps,
+    measure_steps,
+    number_edges,
+    write_steps,
+)
 from meander.physical.plan import Proof
 from meander.syntax.query import PathOrder
 
 LEAST_QUEUE = 256
 LEAST_PATH_EDGES = 1024
+NO_STEPS = Steps(*(np.zeros(0, np.int32) for _ in Steps._fields))
 
 
 class Proved(NamedTuple):
@@ -36,6 +47,22 @@ class Proved(NamedTuple):
     row: Array
     name: Array  # a position in the prover's names
     given: Array
+
+
+class SharedPaths(NamedTuple):
+    """The paths of a batch's records, which share their steps; the edges as rows of the graph and their names."""
+
+    last: Array  # by record: the last step, NO_STEP or NO_PATH
+    before: Array  # by step: the one before it, or NO_STEP
+    length: Array  # by step: the number of steps up to it
+    edge: Array  # by step
+    row: Array  # by edge
+    name: Array  # by edge: a position in the prover's names
+
+    @property
+    def given(self) -> Array:
+        given: Array = self.last != NO_PATH
+        return given
 
 
 class Prover:
@@ -64,6 +91,8 @@ class Prover:
         self._reserve(0, store.first_capacity(LEAST_QUEUE))
         edges = store.first_capacity(LEAST_PATH_EDGES)
         self.edges, self.moves = np.empty(edges, np.int32), np.empty(edges, np.int32)
+        self.numbers = EdgeNumbers(np.zeros(0, np.int32), np.zeros(0, np.int32))
+        self.round = 0
 
     def prove(self, records: Batch, vertices: Vertices) -> Proved:
         """The paths of the records, in their order."""
@@ -109,6 +138,35 @@ class Prover:
         position = np.repeat(begins - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Proved(offsets, self.edges[position], self.moves[position], given)
 
+    def share(self, records: Batch, known: KnownPaths | None, vertices: Vertices) -> SharedPaths:
+        """The paths of the records: those that the operator found with the answers, and a search for each other."""
+        last = np.full(records.ts.size, NO_PATH, np.int32) if known is None else known.last
+        left = np.flatnonzero((last == NO_PATH) & (records.op > 0))
+        steps = NO_STEPS if known is None else known.steps
+        if left.size:
+            proved = self.prove(take_rows(records, left), vertices)
+            last = last.copy()
+            last[left] = chained_ends(proved, steps.before.size)
+            steps = concat_steps(steps, chained_steps(proved, steps.before.size))
+        edge, first = self._number_edges(steps)
+        return SharedPaths(last, steps.before, steps.length, edge, steps.row[first], steps.move[first])
+
+    def _number_edges(self, steps: Steps) -> tuple[Array, Array]:
+        """The edge of each step by number, and a step of each edge."""
+        moves = self.names.rows
+        keys = self.graph.graph.relation.size * moves
+        if keys > self.numbers.round.size:
+            self.store.count_buffer("edges of paths", 2 * 4 * keys)
+            self.numbers = EdgeNumbers(np.zeros(keys, np.int32), np.zeros(keys, np.int32))
+            self.round = 0
+        # Rounds end before their number is too large for its column.
+        self.round = self.round % ((1 << 31) - 1) + 1
+        if self.round == 1:
+            self.numbers.round[:] = 0
+        edge, first = np.empty(steps.before.size, np.int32), np.empty(steps.before.size, np.int32)
+        count = number_edges(steps, moves, self.numbers, self.round, edge, first)
+        return edge, first[:count]
+
     def _ordered_search(self, order: PathOrder, vertices: Vertices) -> OrderedSearch:
         return OrderedSearch(
             self.earliest,
@@ -135,6 +193,12 @@ class Prover:
             self._times(proved, vertices) if self.is_timed else None,
         )
 
+    def named(self, shared: SharedPaths, vertices: Vertices) -> Paths:
+        """The paths by name."""
+        step, offsets = path_steps(shared)
+        edges = Proved(offsets, shared.row, shared.name, shared.given)
+        return self.paths(edges, vertices)._replace(step=step)
+
     def _times(self, proved: Proved, vertices: Vertices) -> Array:
         """The own times of the edges of the paths in order of time."""
         times = np.full(proved.row.size, NO_TIME, np.int64)
@@ -143,14 +207,14 @@ class Prover:
         times[timed] = vertices.names.span[value[proved.row[timed], TIME], HEAD]
         return times
 
-    def standing_edges(self, proved: Proved) -> ProvedEdges:
+    def standing_steps(self, shared: SharedPaths) -> ProvedSteps:
         """The edges of the paths, for `StandingRecords`.
 
         An empty path proves its answer by one expression alone: if that is the only one, it is true as long as the
         answer holds, and otherwise until its vertex loses its edges.
         """
-        empty = proved.given & (np.diff(proved.offsets) == 0)
-        return ProvedEdges(proved.offsets, proved.row, empty & (len(self.automata) > 1))
+        empty = (shared.last == NO_STEP) & (len(self.automata) > 1)
+        return ProvedSteps(shared.last, shared.before, shared.edge, shared.row, empty)
 
     def _reserve(self, nodes: int, queue: int) -> None:
         """Make room for a search over `nodes` (vertex, state) pairs, with `queue` of them waiting."""
@@ -168,3 +232,36 @@ class Prover:
             move=waiting[4],
             number=np.zeros(1, np.int64),
         )
+
+
+def chained_ends(proved: Proved, first: int) -> Array:
+    """The last step of each path, if the paths share nothing and their steps are numbered from `first`."""
+    ends = np.where(np.diff(proved.offsets) > 0, first + proved.offsets[1:] - 1, NO_STEP)
+    return np.where(proved.given, ends, NO_PATH).astype(np.int32)
+
+
+def chained_steps(proved: Proved, first: int) -> Steps:
+    """The steps of paths that share none, numbered from `first`."""
+    count = proved.row.size
+    before = np.arange(first - 1, first + count - 1, dtype=np.int32)
+    begins = proved.offsets[:-1][np.diff(proved.offsets) > 0]
+    before[begins] = NO_STEP
+    lengths = np.diff(proved.offsets)
+    length = np.arange(1, count + 1) - np.repeat(proved.offsets[:-1], lengths)
+    return Steps(before, proved.row.astype(np.int32), proved.name.astype(np.int32), length.astype(np.int32))
+
+
+def concat_steps(first: Steps, second: Steps) -> Steps:
+    """The steps of both, if the second are numbered from the end of the first."""
+    if not first.before.size:
+        return second
+    return Steps(*(np.concatenate(columns) for columns in zip(first, second, strict=True)))
+
+
+def path_steps(shared: SharedPaths) -> tuple[Array, Array]:
+    """The edges of all paths, path by path, and where each path begins, with one more for the end."""
+    offsets = np.zeros(shared.last.size + 1, np.int64)
+    measure_steps(shared.last, shared.length, offsets)
+    step = np.empty(int(offsets[-1]), np.int32)
+    write_steps(shared.last, shared.before, shared.edge, offsets, step)
+    return step, offsets

@@ -10,16 +10,17 @@ from meander.dataflow.answers import NO_EXPIRY, Answers, Paths, ValueColumn
 from meander.dataflow.batch import Batch, split_evenly, take_rows
 from meander.dataflow.change_tracking import ChangeTracker
 from meander.dataflow.edges import INFINITY, Text, concat_texts
-from meander.dataflow.operator import Context
+from meander.dataflow.operator import Context, KnownPaths
 from meander.dataflow.proofs.search import ProofSearch
 from meander.dataflow.proofs.texts import ProofTexts
-from meander.dataflow.proving import Prover
+from meander.dataflow.proving import Proved, Prover, chained_ends, chained_steps
 from meander.dataflow.standing import StandingRecords
 from meander.dataflow.state import Array
 from meander.dataflow.tracing import Tracer
 from meander.dataflow.vertices import Vertices
 from meander.kernels.merging import NamedRows, name_rows
-from meander.kernels.standing import ProvedEdges
+from meander.kernels.standing import ProvedEdges, ProvedSteps
+from meander.kernels.steps import NO_PATH, count_steps, measure_steps, write_steps
 from meander.physical.plan import Result
 from meander.syntax.values import ValueType
 
@@ -67,22 +68,38 @@ class ResultStream:
         return self.standing is not None and self.tracker is None
 
     def process(
-        self, batch: Batch, span: tuple[int, int], vertices: Vertices, deletion: int | None
+        self,
+        batch: Batch,
+        span: tuple[int, int],
+        vertices: Vertices,
+        deletion: int | None,
+        known: KnownPaths | None = None,
     ) -> Answers:
-        """The records of a batch over a span of time: from the time reached before it, up to its end.
+        """The records of a batch over a span of time: from the time reached before it, up to its end. `known` are the
+        paths of its rows.
 
         With paths, if an instant is cut into batches, a later one spans that instant alone. If `retracts_paths` and
         something is deleted, that is at time `deletion` and before all rows of the batch.
         """
         reached, upto = span
+        total = batch.ts.size
         if self.tracker is not None:
+            # A record of a change is not a row of the batch.
+            known = None
             batch = self.tracker.process(batch, upto)
             if self.standing is not None and reached == upto:
                 answers = self.tracker.table.answers
                 batch = self.standing.replace_paths(batch, upto, answers, vertices.capacity)
         elif self.standing is not None and deletion is not None:
             batch = self.standing.retract_paths(batch, deletion, vertices.capacity)
-        return self._records(interval_records(batch), upto, vertices)
+        rows = interval_rows(batch)
+        if known is not None:
+            retracted = np.full(batch.ts.size - total, NO_PATH, np.int32)
+            known = known._replace(last=np.concatenate([retracted, known.last]))
+        if rows is not None:
+            batch = interval_records(batch, rows)
+            known = known if known is None else known._replace(last=known.last[rows])
+        return self._records(batch, upto, vertices, known)
 
     def restart(self, time: int, vertices: Vertices) -> Answers:
         """In `changes` mode, what holds at `time`, as if nothing had been emitted before."""
@@ -91,31 +108,33 @@ class ResultStream:
             self.standing.clear()
         return self._records(self.tracker.restart(time), time, vertices)
 
-    def _records(self, batch: Batch, upto: int, vertices: Vertices) -> Answers:
+    def _records(
+        self, batch: Batch, upto: int, vertices: Vertices, known: KnownPaths | None = None
+    ) -> Answers:
         """The records with names and paths."""
         path = no_paths(batch.ts.size) if self.paths else None
         proof: Text | None = None
-        standing: list[ProvedEdges] = []
+        standing: list[ProvedSteps] = []
         if self.prover is not None:
-            proved = self.prover.prove(batch, vertices)
-            path = self.prover.paths(proved, vertices)
-            standing.append(self.prover.standing_edges(proved))
+            shared = self.prover.share(batch, known, vertices)
+            path = self.prover.named(shared, vertices)
+            standing.append(self.prover.standing_steps(shared))
         if self.proofs is not None and self.texts is not None:
             trees = self.proofs.prove(batch, vertices)
             if self.writes_proofs:
                 proof = self.texts.write(trees, batch.ts, self._expiries(batch), vertices)
-            standing.append(self.texts.standing_edges(trees))
+            standing.append(steps_of(self.texts.standing_edges(trees)))
         properties = result_values(self.result, batch, vertices)
         if self.tracer is not None:
             traced = self.tracer.trace(batch, vertices)
-            standing.append(traced.edges)
+            standing.append(steps_of(traced.edges))
             if self.result.traces_path:
                 path = traced.paths[-1]
             values = map(path_column, self.result.paths, traced.paths)
             properties = tuple(sorted((*properties, *values), key=lambda column: column.name))
         if self.standing is not None:
             add = self.standing.add if self.retracts_paths else self.standing.add_last
-            add(batch, merge_edges(standing), upto)
+            add(batch, merge_steps(standing), upto)
         if self.result.arity == 2:
             return self._name_pairs(batch, vertices, path)._replace(properties=properties, proof=proof)
         names = self.pool.map(vertices.text, batch.key.T[: self.result.arity])
@@ -180,31 +199,54 @@ def path_column(name: str, paths: Paths) -> ValueColumn:
     return ValueColumn(name, ValueType.PATH, paths)
 
 
-def merge_edges(parts: Sequence[ProvedEdges]) -> ProvedEdges:
+def steps_of(edges: ProvedEdges) -> ProvedSteps:
+    """The edges of each record as steps, which it shares with no other."""
+    total = edges.row.size
+    proved = Proved(edges.begin, edges.row, np.zeros(total, np.int64), np.ones(edges.empty.size, np.bool_))
+    steps = chained_steps(proved, 0)
+    row, edge = np.unique(edges.row, return_inverse=True)
+    return ProvedSteps(chained_ends(proved, 0), steps.before, edge.astype(np.int32), row, edges.empty)
+
+
+def merge_steps(parts: Sequence[ProvedSteps]) -> ProvedSteps:
     """The edges of the records in all parts, record by record."""
     if len(parts) == 1:
         return parts[0]
-    lengths = [np.diff(part.begin) for part in parts]
+    flat = [edges_of(part) for part in parts]
+    lengths = [np.diff(part.begin) for part in flat]
     begin = np.concatenate([[0], np.cumsum(sum(lengths))])
     row = np.empty(int(begin[-1]), np.int64)
     filled = begin[:-1].copy()
-    for part, length in zip(parts, lengths, strict=True):
+    for part, length in zip(flat, lengths, strict=True):
         row[np.repeat(filled - part.begin[:-1], length) + np.arange(part.row.size)] = part.row
         filled += length
-    return ProvedEdges(begin, row, np.logical_or.reduce([part.empty for part in parts]))
+    return steps_of(ProvedEdges(begin, row, np.logical_or.reduce([part.empty for part in flat])))
 
 
-def interval_records(batch: Batch) -> Batch:
-    """A shortened tuple becomes a retraction, and a record until its new expiry."""
+def edges_of(steps: ProvedSteps) -> ProvedEdges:
+    """The steps of each record as its edges."""
+    length = np.empty(steps.before.size, np.int32)
+    count_steps(steps.before, length)
+    begin = np.zeros(steps.last.size + 1, np.int64)
+    measure_steps(steps.last, length, begin)
+    edge = np.empty(int(begin[-1]), np.int32)
+    write_steps(steps.last, steps.before, steps.edge, begin, edge)
+    return ProvedEdges(begin, steps.row[edge], steps.empty)
+
+
+def interval_rows(batch: Batch) -> Array | None:
+    """The row of each record, unless that is each row: a shortened tuple becomes a retraction, and a record until its
+    new expiry."""
     if batch.op.min(initial=1) > 0:
-        return batch
+        return None
     shortened = (batch.op < 0) & (batch.exp > batch.ts)
-    if not shortened.any():
-        return batch
-    twice = np.repeat(np.arange(batch.ts.size), 1 + shortened)
-    records = take_rows(batch, twice)
-    again = np.concatenate([[False], twice[1:] == twice[:-1]])
-    records.op[again] = 1
+    return np.repeat(np.arange(batch.ts.size), 1 + shortened) if shortened.any() else None
+
+
+def interval_records(batch: Batch, rows: Array) -> Batch:
+    """The records of a batch: the second of a row is no retraction."""
+    records = take_rows(batch, rows)
+    records.op[np.concatenate([[False], rows[1:] == rows[:-1]])] = 1
     return records
 
 

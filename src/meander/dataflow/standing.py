@@ -11,23 +11,31 @@ from meander.kernels.answers import AnswerTable
 from meander.kernels.graph import FIRST_VALUE
 from meander.kernels.standing import (
     EDGES,
+    INDEXED,
     NO_VALUE,
     RECORDS,
+    STEPS,
     UNKNOWN,
-    ProvedEdges,
+    ProvedSteps,
     Standing,
     add_records,
+    break_empty_paths,
     break_paths,
     find_broken,
     find_replaced,
+    link_records,
+    measure_edges,
+    measure_steps,
     pack_records,
     touch_ends,
 )
 
 LEAST_RECORDS = 256
-LEAST_EDGES = 1024
+LEAST_STEPS = 512
+LEAST_EDGES = 512
 
-_RECORD_COLUMNS = {"exp": np.int64, "older": np.int32}
+_RECORD_COLUMNS = {"exp": np.int64, "older": np.int32, "last": np.int32}
+_STEP_COLUMNS = {"before": np.int32, "edge": np.int32}
 
 
 class StandingRecords:
@@ -39,15 +47,16 @@ class StandingRecords:
     def __init__(self, graph: WindowGraph, store: Store, width: int, values: int = 1) -> None:
         self.graph = graph
         self.store = store
-        records, edges = store.first_capacity(LEAST_RECORDS), store.first_capacity(LEAST_EDGES)
-        for column, record in _RECORD_COLUMNS.items():
-            store.array(f"standing.{column}", records, record)
+        records, steps = store.first_capacity(LEAST_RECORDS), store.first_capacity(LEAST_STEPS)
+        edges = store.first_capacity(LEAST_EDGES)
+        for columns, length in ((_RECORD_COLUMNS, records), (_STEP_COLUMNS, steps)):
+            for column, dtype in columns.items():
+                store.array(f"standing.{column}", length, dtype)
         store.array("standing.key", records, np.int32, width=width)
         store.array("standing.edge_relation", edges, np.int16)
         store.array("standing.edge_key", edges, np.int32, width=FIRST_VALUE + values)
-        store.array("standing.begin", records + 1, np.int64)
-        store.array("standing.slots", 2 * records, np.int32, -1)
-        store.array("standing.counts", 2, np.int64)
+        store.array("standing.slots", 0, np.int32)
+        store.array("standing.counts", 4, np.int64)
         self.bind()
 
     def bind(self) -> None:
@@ -61,12 +70,10 @@ class StandingRecords:
             return batch
         if self._unknown_records().size:
             touched[:] = True
+        lasts = self._measure(deletion, touched)
+        self._index()
         out = self._output()
-        return put_before(
-            out,
-            find_broken(self.graph.graph, self.graph.values, self.standing, batch, deletion, touched, out),
-            batch,
-        )
+        return put_before(out, find_broken(self.standing, batch, deletion, lasts, out), batch)
 
     def replace_paths(self, batch: Batch, time: int, answers: AnswerTable, vertices: int) -> Batch:
         """The changes of a batch, all of it at `time`, and before them a retraction of each answer that an earlier
@@ -79,29 +86,44 @@ class StandingRecords:
         hidden = np.zeros(0, np.int64) if deleted else self._unknown_records()
         before = exp[hidden]
         exp[hidden] = 0
+        break_empty_paths(self.standing, touched)
+        touched[:] = True
+        lasts = self._measure(time, touched)
+        self._index()
         out = self._output()
-        replaced = find_replaced(
-            self.graph.graph, self.graph.values, self.standing, answers, time, touched, out
-        )
+        replaced = find_replaced(self.standing, answers, time, lasts, out)
         exp[hidden] = before
         return put_before(out, replaced, batch)
 
-    def add_last(self, batch: Batch, proved: ProvedEdges, upto: int) -> None:
+    def _measure(self, time: int, touched: Array) -> Array:
+        """By step: until when the path up to it lasts."""
+        counts = self.standing.counts
+        edges, steps = np.empty(int(counts[EDGES]), np.int64), np.empty(int(counts[STEPS]), np.int64)
+        self.store.count_buffer("lasts", edges.nbytes + steps.nbytes)
+        measure_edges(self.graph.graph, self.graph.values, self.standing, time, touched, edges)
+        measure_steps(self.standing, edges, steps)
+        return steps
+
+    def add_last(self, batch: Batch, proved: ProvedSteps, upto: int) -> None:
         """Add the records of the instant `upto` alone, for that instant."""
         first = int(np.searchsorted(batch.ts, upto))
+        if first == batch.ts.size:
+            return
         last = take_rows(batch, slice(first, None))
-        proved = ProvedEdges(proved.begin[first:], proved.row, proved.empty[first:])
+        proved = proved._replace(last=proved.last[first:], empty=proved.empty[first:])
         self.add(last._replace(exp=last.ts + 1), proved, upto)
 
-    def add(self, batch: Batch, proved: ProvedEdges, upto: int) -> None:
+    def add(self, batch: Batch, proved: ProvedSteps, upto: int) -> None:
         """Add the records that are emitted, with the rows of the graph that are their paths."""
-        self._reserve(batch.ts.size, proved.row.size + int(proved.empty.sum()), upto)
+        if batch.op.min(initial=1) < 0:
+            self._index()
+        empty = int(proved.empty.sum())
+        self._reserve(batch.ts.size, proved.before.size + empty, proved.row.size + empty, upto)
         add_records(self.graph.graph, self.graph.values, self.standing, batch, proved)
 
     def clear(self) -> None:
         """Drop all records."""
         self.standing.counts[:] = 0
-        self.standing.slots[:] = -1
 
     def forget_paths(self) -> None:
         """The paths of the records are not known here: the next deletion retracts all of them."""
@@ -118,9 +140,9 @@ class StandingRecords:
     def _unknown_records(self) -> Array:
         """The records whose path is not known here."""
         count = int(self.standing.counts[RECORDS])
-        begin, end = self.standing.begin[:count], self.standing.begin[1 : count + 1]
-        records = np.flatnonzero((end > begin) & (self.standing.exp[:count] > 0))
-        unknown: Array = records[self.standing.edge_relation[begin[records]] == UNKNOWN]
+        records = np.flatnonzero((self.standing.last[:count] >= 0) & (self.standing.exp[:count] > 0))
+        first_edge = self.standing.edge[self.standing.last[records]]
+        unknown: Array = records[self.standing.edge_relation[first_edge] == UNKNOWN]
         return unknown
 
     def mark(self, live: Array) -> None:
@@ -128,33 +150,43 @@ class StandingRecords:
         key = self.standing.edge_key[: int(self.standing.counts[EDGES])]
         live[key[key != NO_VALUE]] = True
 
-    def _reserve(self, records: int, edges: int, upto: int) -> None:
-        """Make room: drop what has expired at `upto`, then double a table that is still half full."""
-        counts = self.standing.counts
-        if self._fits(records, edges):
-            return
-        pack_records(self.standing, upto)
-        most_records, most_edges = self.standing.exp.size, self.standing.edge_relation.size
-        needed = max(int(counts[RECORDS]) + records, 2 * int(counts[RECORDS]))
-        if needed > most_records:
-            for column in _RECORD_COLUMNS:
-                self.store.grow(f"standing.{column}", 2 * needed)
-            self.store.grow("standing.key", 2 * needed)
-            self.store.grow("standing.begin", 2 * needed + 1)
-            self.store.array("standing.slots", 1 << (4 * needed - 1).bit_length(), np.int32, -1)
-        needed = max(int(counts[EDGES]) + edges, 2 * int(counts[EDGES]))
-        if needed > most_edges:
-            self.store.grow("standing.edge_relation", 2 * needed)
-            self.store.grow("standing.edge_key", 2 * needed)
-        self.bind()
-        pack_records(self.standing, upto)
+    def _index(self) -> None:
+        """Index the records by their answers, from now on."""
+        if not self.standing.counts[INDEXED]:
+            slots = 1 << (2 * self.standing.exp.size - 1).bit_length()
+            if slots > self.standing.slots.size:
+                self.store.array("standing.slots", slots, np.int32)
+                self.bind()
+            link_records(self.standing)
 
-    def _fits(self, records: int, edges: int) -> bool:
-        counts = self.standing.counts
-        return bool(
-            counts[RECORDS] + records <= self.standing.exp.size
-            and counts[EDGES] + edges <= self.standing.edge_relation.size
+    def _reserve(self, records: int, steps: int, edges: int, upto: int) -> None:
+        """Make room: drop what has expired at `upto`, then double a table that is still half full."""
+        standing = self.standing
+        counts, room = standing.counts, (standing.exp.size, standing.before.size, standing.edge_relation.size)
+        if (counts[: EDGES + 1] + np.array([records, steps, edges]) <= room).all():
+            return
+        is_indexed = counts[INDEXED]
+        pack_records(
+            standing,
+            upto,
+            np.zeros(int(counts[STEPS]), np.int32),
+            np.zeros(int(counts[EDGES]), np.int32),
         )
+        columns = (
+            (*_RECORD_COLUMNS, "key"),
+            tuple(_STEP_COLUMNS),
+            ("edge_relation", "edge_key"),
+        )
+        for names, held, added, most in zip(
+            columns, counts[: EDGES + 1].tolist(), (records, steps, edges), room, strict=True
+        ):
+            needed = max(held + added, 2 * held)
+            if needed > most:
+                for name in names:
+                    self.store.grow(f"standing.{name}", 2 * needed)
+        self.bind()
+        if is_indexed:
+            self._index()
 
 
 def put_before(first: Batch, count: int, batch: Batch) -> Batch:

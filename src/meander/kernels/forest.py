@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from meander.kernels.hashing import find_triple, free_slot
 from meander.kernels.jit import Array, kernel
+from meander.kernels.steps import NO_STEP
 
 # Positions in `Automaton.settings`: the number of states, that of the empty path included, and that state or -1.
 STATES, EMPTY = 0, 1
 # Positions in `Forest.counts` and in `Queue.counts`.
 NODES = 0
-ITEMS, HEAP, STACK, LEVEL = 0, 1, 2, 3
+ITEMS, HEAP, HEAD, TAIL, LEVEL = 0, 1, 2, 3, 4
 
 
 class Automaton(NamedTuple):
@@ -54,13 +55,17 @@ class Forest(NamedTuple):
     parent: Array
     next_node: Array  # the list by (vertex, state)
     was: Array  # while a retraction or an expiry is repaired: the expiry before it; else 0
+    step: Array  # the number of the last step of its path, see `kernels.tree_paths`; empty if no paths are wanted
     slots: Array  # the hash index over (root, vertex, state)
     first_node: Array  # by vertex * states + state
     counts: Array
 
 
 class Queue(NamedTuple):
-    """Candidates to settle, longest expiry first: a stack for those of the current level, a heap for the rest."""
+    """Candidates to settle, longest expiry first: a list of those of the current level, a heap for the rest.
+
+    Those of a level are settled in the order in which they came, so that paths have few edges.
+    """
 
     root: Array
     vertex: Array
@@ -68,7 +73,7 @@ class Queue(NamedTuple):
     parent: Array
     exp: Array
     heap: Array
-    stack: Array
+    level: Array
     counts: Array
 
 
@@ -100,6 +105,8 @@ def add_node(forest: Forest, root: int, vertex: int, state: int, states: int) ->
     forest.exp[node] = 0
     forest.parent[node] = -1
     forest.was[node] = 0
+    if forest.step.size:
+        forest.step[node] = NO_STEP
     link_node(forest, node, states)
     return node
 
@@ -131,6 +138,8 @@ def pack_nodes(forest: Forest, horizon: int, states: int, queue: Queue) -> None:
             forest.exp[kept] = forest.exp[node]
             forest.parent[kept] = forest.parent[node]
             forest.was[kept] = 0
+            if forest.step.size:
+                forest.step[kept] = forest.step[node]
             kept += 1
         else:
             moved[node] = -1
@@ -155,8 +164,8 @@ def push_candidate(queue: Queue, root: int, vertex: int, state: int, parent: int
     queue.parent[item] = parent
     queue.exp[item] = exp
     if exp == queue.counts[LEVEL]:
-        queue.stack[queue.counts[STACK]] = item
-        queue.counts[STACK] += 1
+        queue.level[queue.counts[TAIL]] = item
+        queue.counts[TAIL] += 1
         return
     at = queue.counts[HEAP]
     queue.counts[HEAP] = at + 1
@@ -172,11 +181,11 @@ def push_candidate(queue: Queue, root: int, vertex: int, state: int, parent: int
 @kernel
 def peek_candidate(queue: Queue) -> int:
     """The item with the largest expiry, or -1; an empty queue starts over."""
-    if queue.counts[STACK] > 0:
-        return queue.stack[queue.counts[STACK] - 1]
+    if queue.counts[HEAD] < queue.counts[TAIL]:
+        return queue.level[queue.counts[HEAD]]
     if queue.counts[HEAP] > 0:
         return queue.heap[0]
-    queue.counts[ITEMS] = 0
+    queue.counts[ITEMS] = queue.counts[HEAD] = queue.counts[TAIL] = 0
     queue.counts[LEVEL] = -1
     return -1
 
@@ -184,8 +193,8 @@ def peek_candidate(queue: Queue) -> int:
 @kernel
 def pop_candidate(queue: Queue) -> None:
     """Remove the item that `peek_candidate` showed."""
-    if queue.counts[STACK] > 0:
-        queue.counts[STACK] -= 1
+    if queue.counts[HEAD] < queue.counts[TAIL]:
+        queue.counts[HEAD] += 1
         return
     queue.counts[LEVEL] = queue.exp[queue.heap[0]]
     size = queue.counts[HEAP] - 1

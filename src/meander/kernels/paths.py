@@ -31,7 +31,17 @@ from meander.kernels.forest import (
 from meander.kernels.graph import Graph, expiry_at
 from meander.kernels.heap import push_heap
 from meander.kernels.jit import Array, inner_kernel, kernel
-from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE, NEXT_ROW
+from meander.kernels.status import (
+    DONE,
+    EMITTED,
+    FULL_OUTPUT,
+    FULL_SCRATCH,
+    FULL_STEPS,
+    FULL_TABLE,
+    NEXT_ROW,
+)
+from meander.kernels.steps import NO_STEP
+from meander.kernels.tree_paths import NO_ROOM, TreePaths, add_step, find_steps
 
 # Positions in the cursor, after the first row of the instant and the number of output rows.
 PHASE, AT, MOVE, NODE, MARKED, REPAIRED_TO = 2, 3, 4, 5, 6, 7
@@ -54,6 +64,7 @@ class Walk(NamedTuple):
     expiry_node: Array
     expiry_count: Array
     roots: Array  # the only roots whose paths are wanted; empty: all
+    paths: TreePaths
     settings: Array
     cursor: Array
 
@@ -83,8 +94,13 @@ def answer_expiry(forest: Forest, automaton: Automaton, root: int, vertex: int, 
 
 
 @kernel
-def emit_pair(out: Batch, cursor: Array, src: int, trg: int, time: int, exp: int, op: int) -> None:
+def emit_pair(
+    out: Batch, steps: Array, cursor: Array, src: int, trg: int, time: int, exp: int, op: int, step: int
+) -> None:
+    """Emit a pair; `step` is the last of its path, which is noted in `steps` unless that is empty."""
     at = cursor[EMITTED]
+    if steps.size:
+        steps[at] = step
     out.key[at, SRC] = src
     out.key[at, TRG] = trg
     out.ts[at] = time
@@ -133,6 +149,7 @@ def settle_nodes(
     first_path = walk.settings[FIRST_PATH] != 0
     relations = graph.linked_out.size
     several = automaton.finals.size > 1
+    finds_paths = walk.paths.last.size > 0 and not repair
     while True:
         item = peek_candidate(queue)
         if item < 0:
@@ -156,6 +173,11 @@ def settle_nodes(
         if accepting and cursor[EMITTED] == out.ts.size:
             return FULL_OUTPUT
         parent = queue.parent[item]
+        before = last = NO_STEP
+        if finds_paths and accepting:
+            before = find_steps(graph, automaton, forest, walk.paths, parent, time, 1)
+            if before == NO_ROOM:
+                return FULL_STEPS
         pop_candidate(queue)
         if node < 0:
             node = add_node(forest, root, vertex, state, states)
@@ -163,10 +185,14 @@ def settle_nodes(
             mark_node(forest, walk, node)
         forest.exp[node] = exp
         forest.parent[node] = parent
+        if forest.step.size:
+            forest.step[node] = NO_STEP
         if first_path:
             push_expiry(walk, exp, node)
         if accepting and (not several or answer_expiry(forest, automaton, root, vertex, state) < exp):
-            emit_pair(out, cursor, root, vertex, time, exp, 1)
+            if finds_paths:
+                last = add_step(graph, automaton, forest, walk.paths, before, node, time)
+            emit_pair(out, walk.paths.last, cursor, root, vertex, time, exp, 1, last)
         for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
             inverse = automaton.out_inverse[move]
             to = automaton.out_to[move]
@@ -188,9 +214,10 @@ def settle_nodes(
 
 @kernel
 def extend_empty(
-    forest: Forest, automaton: Automaton, vertex: int, time: int, exp: int, out: Batch, cursor: Array
+    forest: Forest, automaton: Automaton, vertex: int, time: int, exp: int, out: Batch, walk: Walk
 ) -> int:
     """Connect an endpoint of a valid edge to itself by the empty path."""
+    cursor = walk.cursor
     empty = automaton.settings[EMPTY]
     node = find_node(forest, vertex, vertex, empty)
     if node >= 0 and forest.exp[node] >= exp:
@@ -202,7 +229,7 @@ def extend_empty(
     if node < 0:
         node = add_node(forest, vertex, vertex, empty, automaton.settings[STATES])
     if answer_expiry(forest, automaton, vertex, vertex, -1) < exp:
-        emit_pair(out, cursor, vertex, vertex, time, exp, 1)
+        emit_pair(out, walk.paths.last, cursor, vertex, vertex, time, exp, 1, NO_STEP)
     forest.exp[node] = exp
     return DONE
 
@@ -225,7 +252,7 @@ def extend_trees(
         for end_point in range(2):
             vertex = batch.key[i, SRC] if end_point == 0 else batch.key[i, TRG]
             if is_root(walk.roots, vertex):
-                status = extend_empty(forest, automaton, vertex, time, exp, out, cursor)
+                status = extend_empty(forest, automaton, vertex, time, exp, out, walk)
                 if status != DONE:
                     return status
     if cursor[MOVE] < 0:

@@ -35,7 +35,17 @@ from meander.kernels.paths import (
     push_expiry,
     settle_nodes,
 )
-from meander.kernels.status import DONE, EMITTED, FULL_OUTPUT, FULL_SCRATCH, NEEDS_LINKS, NEXT_ROW
+from meander.kernels.status import (
+    DONE,
+    EMITTED,
+    FULL_OUTPUT,
+    FULL_SCRATCH,
+    FULL_STEPS,
+    NEEDS_LINKS,
+    NEXT_ROW,
+)
+from meander.kernels.steps import NO_PATH, NO_STEP
+from meander.kernels.tree_paths import NO_ROOM, find_steps, forget_steps
 
 
 @kernel
@@ -188,7 +198,24 @@ def seed_repair(graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, 
 
 
 @kernel
-def report_repair(automaton: Automaton, forest: Forest, walk: Walk, out: Batch, time: int) -> int:
+def last_step(
+    graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, root: int, vertex: int, time: int
+) -> int:
+    """The last step of the path of a pair that is emitted after a repair; NO_ROOM: no room for its steps."""
+    best = -1
+    for i in range(automaton.finals.size):
+        node = find_node(forest, root, vertex, automaton.finals[i])
+        if node >= 0 and (best < 0 or forest.exp[node] > forest.exp[best]):
+            best = node
+    if forest.state[best] == automaton.settings[EMPTY]:
+        return NO_STEP
+    return find_steps(graph, automaton, forest, walk.paths, best, time, 0)
+
+
+@kernel
+def report_repair(
+    graph: Graph, automaton: Automaton, forest: Forest, walk: Walk, out: Batch, time: int
+) -> int:
     """Emit the answers that the repair lengthened or shortened, each once, and clear the marks."""
     cursor = walk.cursor
     while cursor[AT] < cursor[MARKED]:
@@ -209,7 +236,13 @@ def report_repair(automaton: Automaton, forest: Forest, walk: Walk, out: Batch, 
                 before = max(time, answer_expiry_before(forest, automaton, root, vertex))
                 after = max(time, answer_expiry(forest, automaton, root, vertex, -1))
                 if after != before:
-                    emit_pair(out, cursor, root, vertex, time, after, 1 if after > before else -1)
+                    last = NO_PATH
+                    if walk.paths.last.size and after > time:
+                        last = last_step(graph, automaton, forest, walk, root, vertex, time)
+                        if last == NO_ROOM:
+                            return FULL_STEPS
+                    op = 1 if after > before else -1
+                    emit_pair(out, walk.paths.last, cursor, root, vertex, time, after, op, last)
         cursor[AT] += 1
     for i in range(cursor[MARKED]):
         forest.was[walk.marked[i]] = 0
@@ -233,7 +266,7 @@ def continue_repair(
         if status != DONE:
             return status
         cursor[PHASE], cursor[AT] = REPORT, 0
-    return report_repair(automaton, forest, walk, out, time)
+    return report_repair(graph, automaton, forest, walk, out, time)
 
 
 @kernel
@@ -304,6 +337,8 @@ def walk_changes(
                 if not listed_both_ways(graph, automaton):
                     return NEEDS_LINKS
                 mark_retracted(graph, automaton, forest, batch, begin, end, walk)
+                if walk.paths.last.size:
+                    forget_steps(walk.paths)
                 if first_path:
                     mark_expiring(forest, walk, time)
                 for i in range(cursor[MARKED]):

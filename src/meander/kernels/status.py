@@ -7,7 +7,9 @@ and the kernel continues from its cursor.
 from __future__ import annotations
 
 # What a kernel returns: it is done, it needs more room in a table, or it cannot do this at all.
-DONE, FULL_GRAPH, FULL_OUTPUT, FULL_TABLE, FULL_SCRATCH, FULL_MATRIX, NEEDS_LINKS, UNUSABLE = range(8)
+DONE, FULL_GRAPH, FULL_OUTPUT, FULL_TABLE, FULL_SCRATCH, FULL_MATRIX, NEEDS_LINKS, UNUSABLE, FULL_STEPS = (
+    range(9)
+)
 STATUS_NAMES = (
     "done",
     "the graph is full",
@@ -17,6 +19,7 @@ STATUS_NAMES = (
     "the matrix is full",
     "edges are not linked both ways",
     "unusable",
+    "the table of path steps is full",
 )
 
 # Positions in every cursor: the next row of the input, and the number of rows in the output.

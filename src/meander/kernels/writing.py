@@ -57,17 +57,25 @@ class Columns(NamedTuple):
     kind: Array
 
 
-class PathColumns(NamedTuple):
-    """The paths of records: `offsets` delimits the edges of each.
+class EdgeColumns(NamedTuple):
+    """The edges of paths; `times` has `NO_TIME` for an edge without one, or is empty."""
 
-    `times` has those of the edges of all paths, `NO_TIME` where they have none, or is empty.
+    ends: Columns
+    labels: Columns
+    times: Array
+
+
+class PathColumns(NamedTuple):
+    """The paths of records: `offsets` delimits the steps of each, and a step is an edge.
+
+    The JSON text of edge i is `text[bounds[i] : bounds[i + 1]]`.
     """
 
     given: Array
     offsets: Array
-    ends: Columns
-    labels: Columns
-    times: Array
+    step: Array
+    text: Array
+    bounds: Array
 
 
 class Records(NamedTuple):
@@ -153,25 +161,47 @@ def put_name(out: Array, at: int, data: Array, start: int, end: int, kind: int) 
 
 
 @kernel
-def put_path(out: Array, at: int, first: int, last: int, paths: PathColumns) -> int:
-    """The edges from `first` to `last`, `[src,label,trg]` or `[src,label,trg,ts]` each, without the brackets around
-    them."""
-    ends, labels = paths.ends, paths.labels
-    for edge in range(first, last):
-        if edge > first:
-            out[at] = COMMA
-            at += 1
+def write_edges(edges: EdgeColumns, out: Array, bounds: Array) -> None:
+    """Write each edge as `[src,label,trg]` or `[src,label,trg,ts]`, and where each begins. Needs room for all."""
+    ends, labels = edges.ends, edges.labels
+    at = 0
+    for edge in range(bounds.size - 1):
         out[at] = BRACKET_OPEN
         at = put_name(out, at + 1, ends.data, ends.start[0, edge], ends.end[0, edge], ends.kind[0, edge])
         out[at] = COMMA
         at = put_string(out, at + 1, labels.data, labels.start[0, edge], labels.end[0, edge])
         out[at] = COMMA
         at = put_name(out, at + 1, ends.data, ends.start[1, edge], ends.end[1, edge], ends.kind[1, edge])
-        if paths.times.size and paths.times[edge] != NO_TIME:
+        if edges.times.size and edges.times[edge] != NO_TIME:
             out[at] = COMMA
-            at = put_integer(out, at + 1, paths.times[edge])
+            at = put_integer(out, at + 1, edges.times[edge])
         out[at] = BRACKET_CLOSE
         at += 1
+        bounds[edge + 1] = at
+
+
+@kernel
+def measure_paths(paths: PathColumns, size: Array) -> None:
+    """For each path the bytes of its edges, with a separator after each."""
+    for row in range(size.size):
+        total = 0
+        for at in range(paths.offsets[row], paths.offsets[row + 1]):
+            edge = paths.step[at]
+            total += paths.bounds[edge + 1] - paths.bounds[edge] + 1
+        size[row] = total
+
+
+@kernel
+def put_path(out: Array, at: int, first: int, last: int, paths: PathColumns) -> int:
+    """The steps from `first` to `last`, without the brackets around them."""
+    for step in range(first, last):
+        if step > first:
+            out[at] = COMMA
+            at += 1
+        edge = paths.step[step]
+        for i in range(paths.bounds[edge], paths.bounds[edge + 1]):
+            out[at] = paths.text[i]
+            at += 1
     return at
 
 

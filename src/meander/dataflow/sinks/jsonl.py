@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from meander.dataflow.answers import PATH, SLOT, Answers, AnswerSchema, Paths, ValueColumn
-from meander.dataflow.edges import Text, arrow_text, concat_texts, empty_text, frozen, integer_text
+from meander.dataflow.edges import Text, arrow_text, concat_texts, frozen, integer_text
 from meander.kernels.jit import Array
 from meander.kernels.writing import (
     MOST_DIGITS,
@@ -19,8 +19,11 @@ from meander.kernels.writing import (
     NULL,
     VERBATIM,
     Columns,
+    EdgeColumns,
     PathColumns,
     Records,
+    measure_paths,
+    write_edges,
     write_paths,
     write_records,
 )
@@ -49,7 +52,7 @@ def _records(answers: Answers, literal_bytes: int) -> Records:
     paths = NO_PATHS
     if answers.path is not None:
         paths = _path_columns(answers.path)
-        most = most + _most_path_bytes(paths)
+        most = most + _path_bytes(paths)
     return Records(
         most=most,
         vertices=vertices,
@@ -63,21 +66,29 @@ def _records(answers: Answers, literal_bytes: int) -> Records:
 
 
 def _path_columns(paths: Paths) -> PathColumns:
-    return PathColumns(
-        given=np.ascontiguousarray(paths.given, np.bool_),
-        offsets=np.ascontiguousarray(paths.offsets, np.int64),
+    """The paths with the text of each edge, which is written once however many paths have the edge."""
+    edges = EdgeColumns(
         ends=_columns(paths.src.rows, (paths.src, paths.trg)),
         labels=_columns(paths.label.rows, (paths.label,)),
         times=NO_TIMES if paths.ts is None else np.ascontiguousarray(paths.ts, np.int64),
     )
+    most = _most_bytes(edges.ends) + _most_bytes(edges.labels) + MOST_DIGITS + 1
+    text, bounds = np.empty(int(most.sum()), np.uint8), np.zeros(most.size + 1, np.int64)
+    write_edges(edges, text, bounds)
+    return PathColumns(
+        given=np.ascontiguousarray(paths.given, np.bool_),
+        offsets=np.ascontiguousarray(paths.offsets, np.int64),
+        step=np.ascontiguousarray(paths.steps, np.int64),
+        text=text,
+        bounds=bounds,
+    )
 
 
-def _most_path_bytes(paths: PathColumns) -> Array:
-    """An upper bound, for each path, of the bytes of its edges."""
-    edges = _most_bytes(paths.ends) + _most_bytes(paths.labels) + MOST_DIGITS + 1
-    until = np.concatenate([[0], np.cumsum(edges)])
-    most: Array = until[paths.offsets[1:]] - until[paths.offsets[:-1]]
-    return most
+def _path_bytes(paths: PathColumns) -> Array:
+    """The bytes of each path, with a separator after each edge."""
+    size = np.empty(paths.given.size, np.int64)
+    measure_paths(paths, size)
+    return size
 
 
 def json_text(column: ValueColumn) -> Text:
@@ -105,7 +116,7 @@ def json_text(column: ValueColumn) -> Text:
 def path_text(paths: Paths) -> Text:
     """Each path as JSON text, null for none."""
     columns = _path_columns(paths)
-    most = _most_path_bytes(columns) + NULL.size
+    most = _path_bytes(columns) + NULL.size
     out = np.empty(max(OUTPUT_BYTES, int(most.max(initial=0))), np.uint8)
     end = np.zeros(most.size, np.int64)
     row = 0
@@ -137,12 +148,9 @@ def _columns(rows: int, texts: tuple[Text, ...]) -> Columns:
     )
 
 
-@cache
-def _no_columns(count: int) -> Columns:
-    return _columns(0, (empty_text(),) * count)
-
-
-NO_PATHS = PathColumns(np.zeros(0, np.bool_), np.zeros(1, np.int64), _no_columns(2), _no_columns(1), NO_TIMES)
+NO_PATHS = PathColumns(
+    np.zeros(0, np.bool_), np.zeros(1, np.int64), NO_TIMES, np.zeros(0, np.uint8), np.zeros(1, np.int64)
+)
 
 
 @lru_cache(1024)

@@ -99,7 +99,7 @@ class Encoder:
 
 
 def is_large(answers: Answers) -> bool:
-    edges = sum(path.src.rows for path in answers.all_paths)
+    edges = sum(int(path.offsets[-1]) for path in answers.all_paths)
     if answers.proof is not None and answers.rows:
         edges += int(answers.proof.end[-1] - answers.proof.start[0]) // NODE_BYTES
     return answers.rows + edges >= MANY
