@@ -29,6 +29,7 @@ PROGRAM = Path(__file__).with_name("pathway_program.py")
 FIRST_PREFIX = 1_000
 GROWTH = 12.0
 WORTH_A_RUN = 1.3
+STARTING = 15.0
 INSTALL = "make bench installs it; or set MEANDER_PATHWAY_PYTHON to an interpreter that has it"
 
 
@@ -167,8 +168,8 @@ def _perform(
     with tempfile.TemporaryDirectory(prefix="meander-bench-") as folder:
         source, target = Path(folder) / "input.npz", Path(folder) / "output.json"
         np.savez(source, plan=json.dumps(plan), **arrays)
-        # Loading takes it some 50 µs per edge, which is not measured.
-        patience = patience + 30 + 3e-4 * graph.edges
+        # To start takes it some seconds, and to load some 50 µs per edge, which is not measured.
+        patience = patience + STARTING + 3e-4 * graph.edges
         command = [python, "-P", str(PROGRAM), str(source), workload.query, str(target)]
         environment = os.environ | {
             "PATHWAY_THREADS": "1",
