@@ -231,7 +231,7 @@ class Scope:
 
     @staticmethod
     def _peer_seconds(engine: str, limit: float, *, growing: bool, tail: bool) -> float:
-        """About how long a peer takes: Pathway needs some seconds to start, each time, and a prefix may be too long."""
+        """About how long a peer takes. Pathway starts several times, and one of its prefixes may be too long."""
         if engine != "Pathway":
             return 1.2 * limit
         return (12 + 4 * limit if growing else 3 + 0.4 * limit) + (3 + 0.7 * limit) * tail
