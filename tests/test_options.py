@@ -49,7 +49,7 @@ def test_a_bare_number_is_in_the_streams_unit_but_for_wall_time() -> None:
         ({"memory": 0}, "memory is 0", "such as 4GB"),
         ({"memory": "much"}, "memory: ", "such as 4GB"),
         ({"threads": 0}, "0 threads cannot do any work", "threads is 1 or more"),
-        ({"cells": 0}, "0 cells cannot do any work", "cells is 1 or more"),
+        ({"cells": 0}, "0 cells cannot do any work", "cells is auto, or 1 or more"),
         ({"idle": -1}, "invalid idle: -1", "a number of seconds, or a duration"),
         ({"snapshot_rows": 0}, "snapshot_rows is 0", "1 or more"),
         ({"latness": 5}, "unknown option latness", "did you mean lateness?"),

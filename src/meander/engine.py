@@ -10,7 +10,7 @@ On several cells `staged_plan` takes the place of `physical_plan`: stages with e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
@@ -21,9 +21,11 @@ from meander.algebra.printing import walk
 from meander.algebra.routes import PathValue, Route
 from meander.algebra.translate import path_results, path_routes, path_values, result_labels, translate
 from meander.errors import ArgumentError, QueryError
-from meander.options import DEFAULTS, RunOptions, check_proofs
+from meander.options import AUTO_CELLS, DEFAULTS, RunOptions, check_proofs
+from meander.physical.layouts import UNKNOWN, Statistics
 from meander.physical.path_operators import PATH_OPERATORS
 from meander.physical.plan import PhysicalPlan, QueryPlan, build
+from meander.physical.speedup import choose_cells, estimated_gain
 from meander.physical.stages import StagedPlan, build_stages, with_demand
 from meander.physical.streams import PLAIN, ClassUse, LabelClass, StreamSchema
 from meander.rewrite import choose, enumerate_plans
@@ -190,8 +192,11 @@ def physical_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAUL
     )
 
 
-def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS) -> StagedPlan:
-    """The operators that answer all queries in `options.cells` cells, stage by stage.
+def staged_plan(
+    queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS, statistics: Statistics = UNKNOWN
+) -> StagedPlan:
+    """The operators that answer all queries in `options.cells` cells, stage by stage; `statistics` of the input
+    decide how joins are laid out over cells.
 
     Raises `ArgumentError` for several cells and answers with paths as values.
     """
@@ -208,8 +213,27 @@ def staged_plan(queries: Sequence[CompiledQuery], options: RunOptions = DEFAULTS
         path_operator=options.path_operator,
         paths=options.paths,
         demand=passes_demand(options),
+        statistics=statistics,
         declared=declared_schemas(queries),
     )
+
+
+def with_cells(queries: Sequence[CompiledQuery], options: RunOptions, cores: int) -> tuple[RunOptions, str]:
+    """The options with a number of cells in place of `auto`, and the reason; without `auto` they are as they were."""
+    if options.cells is not AUTO_CELLS:
+        return options, ""
+    one = replace(options, cells=1)
+    if options.proofs:
+        return one, "1 cell: proofs need the edges of every cell"
+    plans = [plan for query in queries for plan in query_plans(query, one)]
+    if any(plan.paths for plan in plans):
+        return one, "1 cell: paths as values need the edges of every cell"
+
+    def gain(cells: int) -> float:
+        return estimated_gain(plans, staged_plan(queries, replace(options, cells=cells)), cells)
+
+    cells, reason = choose_cells(cores, gain)
+    return replace(options, cells=cells), reason
 
 
 def declared_schemas(queries: Iterable[CompiledQuery]) -> dict[str, StreamSchema]:

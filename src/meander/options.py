@@ -26,6 +26,18 @@ SPARK_OPTIONS = ("cells", "idle", "snapshot_rows")
 """The options that mean nothing to the local runner."""
 
 
+class _AutoCells(int):
+    """Stands for a number of cells that is chosen when the run starts; no number is equal to it by identity."""
+
+    def __repr__(self) -> str:
+        return "auto"
+
+    __str__ = __repr__
+
+
+AUTO_CELLS = _AutoCells(0)
+
+
 class OptionValues(TypedDict, total=False):
     """The options as a person gives them: durations and sizes may be text, such as "5m" and "4GB"."""
 
@@ -41,7 +53,7 @@ class OptionValues(TypedDict, total=False):
     memory: int | str | None
     demand: bool
     threads: int
-    cells: int
+    cells: int | str
     idle: float | str
     snapshot_rows: int
 
@@ -62,7 +74,7 @@ class RunOptions:
     memory: int | None = None  # in bytes
     demand: bool = True  # sideways information passing into closures
     threads: int = 1
-    cells: int = 1
+    cells: int = 1  # or AUTO_CELLS
     idle: float = 60.0  # in seconds of wall time
     snapshot_rows: int = 250_000
 
@@ -202,6 +214,19 @@ def _wrong_type(option: str, value: object, accepted: str) -> ArgumentError:
     return ArgumentError(f"{option} is {value!r}", hint=f"it must be {accepted}")
 
 
+_cell_count = _integer(
+    1, "{value} cells cannot do any work", "{option} is auto, or 1 or more", "int or 'auto'"
+)
+
+
+def _cells(option: str, value: Any, unit: str) -> int:
+    if value is AUTO_CELLS or value == str(AUTO_CELLS):
+        return AUTO_CELLS
+    is_number = isinstance(value, str) and value.isdecimal()
+    number: int = _cell_count(option, int(value) if is_number else value, unit)
+    return number
+
+
 _READERS: Mapping[str, Reader] = {
     "paths": _flag,
     "proofs": _flag,
@@ -235,7 +260,7 @@ _READERS: Mapping[str, Reader] = {
     ),
     "demand": _flag,
     "threads": _integer(1, "{value} threads cannot do any work", "{option} is 1 or more"),
-    "cells": _integer(1, "{value} cells cannot do any work", "{option} is 1 or more"),
+    "cells": _cells,
     "idle": _text_or(_seconds, _parse_seconds),
     "snapshot_rows": _integer(1, "{option} is {value}", "it is 1 or more"),
 }

@@ -37,6 +37,15 @@ def test_partitioning_by_target_is_shown() -> None:
     assert "s b: hash-partitioned by source" in shown
 
 
+def test_the_number_of_cells_is_chosen_with_a_reason() -> None:
+    options = RunOptions.of(cells="auto")
+    (section, _) = Explanation(NOTIFY, options, cores=4).stage("physical")
+    assert section.title == "Physical plan for 4 cells"
+    assert "4 cells on 4 cores: an estimated gain of " in section.text
+    plan = Explanation(NOTIFY, options, cores=1).summary()[1]
+    assert "cells: 1 cell: there is one core" in plan.text
+
+
 def test_the_state_of_several_cells_is_that_of_their_stages() -> None:
     shown = meander.explain.explain(NOTIFY, options=RunOptions(cells=3))
     _, state = shown.split("State of each cell\n")

@@ -15,6 +15,7 @@ from meander.dataflow.layout import stream_layouts
 from meander.dataflow.tabular import from_tuples
 from meander.engine import CompiledQuery, compile_query, staged_plan
 from meander.options import RunOptions
+from meander.physical.layouts import UNKNOWN, Statistics
 from meander.physical.streams import StreamSchema
 from meander.spark.cell import manifest
 from meander.spark.cell.job import Job, stage_jobs
@@ -55,12 +56,13 @@ class Cells:
         unordered: frozenset[str] = frozenset(),
         started: float = 0.0,
         clock: Callable[[], float] = time.time,
+        statistics: Statistics = UNKNOWN,
         **options: Any,
     ) -> None:
         self.options = RunOptions.of(cells=cells, **options)
         self.snapshots = str(snapshots)
         self.fields = {"unordered": unordered, "started": started}
-        self.staged = staged_plan(queries, self.options)
+        self.staged = staged_plan(queries, self.options, statistics)
         self.jobs = self.jobs_of(queries)
         self.local = LocalCells(self.jobs, TransactionalStore, clock=clock)
         self.answers: list[list[dict[str, Any]]] = [[] for _ in range(cells)]

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cells_in_process import Cells, forget
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from incidents import generate, instants_held, read_records, write_tsv
 
+import meander
 from judge import judge
+from meander.dataflow.edges import as_text
 from meander.dataflow.tabular import edges_of
 from meander.engine import compile_query, staged_plan
 from meander.options import RunOptions
+from meander.physical.layouts import UNKNOWN, Statistics
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import closed
+from meander.spark.run import Run
+from meander.spark.session import Session
 from oracle import expect
 from querytext import read_query
 
@@ -96,9 +103,11 @@ def hold_law(
     paths: bool,
     path_operator: str,
     forgetful: bool,
+    statistics: Statistics = UNKNOWN,
 ) -> Cells:
     text = f"STREAM s WINDOW {window[0]} SLIDE {window[1]}\n{body}"
-    run = Cells([compile_query(text, name="q")], cells, mode=mode, paths=paths, path_operator=path_operator)
+    options: dict[str, Any] = {"mode": mode, "paths": paths, "path_operator": path_operator}
+    run = Cells([compile_query(text, name="q")], cells, statistics=statistics, **options)
     for start in range(0, len(edges), size):
         run.step([edges_chunk("s", edges_of(edges[start : start + size]))], forget if forgetful else None)
     run.step([closed("s")])
@@ -121,16 +130,75 @@ def key_of(record: dict[str, Any]) -> str:
     return str(record.get("answer", (record.get("src"), record.get("trg"))))
 
 
-@given(body=st.sampled_from(BODIES), **RUNS)
+def heavy(*names: str) -> tuple[int, ...]:
+    """The hashes of heavy vertices."""
+    return tuple(sorted(as_text(list(names)).hashes().tolist()))
+
+
+STATISTICS = st.builds(
+    Statistics,
+    st.dictionaries(st.tuples(st.just("s"), st.sampled_from("abcd")), st.integers(1, 1000)),
+    st.sets(vertices).map(lambda names: heavy(*names) if names else ()),
+)
+
+
+@given(body=st.sampled_from(BODIES), statistics=STATISTICS, **RUNS)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_law_holds_for_shares(body: str, **run: Any) -> None:
     hold_law(body, **run)
 
 
+def test_the_edges_of_a_heavy_vertex_are_spread() -> None:
+    """Two in three answers have the same vertex: by its hash alone they would all be in one of eight cells."""
+    edges = [(f"v{at}", "a", "hub" if at % 3 else f"w{at % 50}", at) for at in range(600)]
+    edges += [("hub" if at % 50 == 0 else f"w{at % 50}", "b", f"u{at % 7}", at) for at in range(600)]
+    edges.sort(key=lambda edge: edge[3])
+    loads = {}
+    for names in ((), ("hub",)):
+        text = "STREAM s WINDOW 1000\nAnswer(x, y) <- a(x, y), b(y, z)."
+        statistics = Statistics({("s", "a"): 1000, ("s", "b"): 1}, heavy(*names) if names else ())
+        run = Cells([compile_query(text, name="q")], 8, statistics=statistics)
+        (layout,) = run.staged.stages[-1].layouts.values()
+        assert layout.axes[0].position == 1
+        assert layout.axes[0].spreads == bool(names)
+        run.step([edges_chunk("s", edges_of(edges))])
+        run.step([closed("s")])
+        judge(run.records, expect(read_query(text), {"s": edges}, 0), mode="intervals", paths=False)
+        loads[names] = max(map(len, run.answers)) / len(run.records)
+    assert loads[()] > 0.6
+    assert loads["hub",] < 0.3
+
+
 @pytest.mark.slow
-@given(body=st.sampled_from(BODIES), **RUNS)
+@given(body=st.sampled_from(BODIES), statistics=STATISTICS, **RUNS)
 @settings(
     max_examples=MANY_EXAMPLES, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck)
 )
 def test_the_law_holds_for_shares_in_many_more_cases(body: str, **run: Any) -> None:
     hold_law(body, **run)
+
+
+@pytest.mark.spark
+def test_the_number_of_cells_is_chosen_once_for_a_checkpoint(spark: Any, tmp_path: Path) -> None:
+    rows = generate(12, 400)
+    text = "STREAM s WINDOW 30 SLIDE 3\nAnswer(x, y) <- (a/b*)(x, y) as P."
+    (tmp_path / "in").mkdir()
+
+    def start(part: int) -> Run:
+        write_tsv(tmp_path / "in" / f"{part}.tsv", rows[part * 200 : part * 200 + 200])
+        session = Session(spark)
+        session.stream("s", str(tmp_path / "in"))
+        session.query(text, "q")
+        sinks = {"q": str(tmp_path / "out.jsonl")}
+        return session.start(str(tmp_path / "checkpoint"), sinks, cells="auto", idle=1e9)
+
+    run = start(0)
+    (reason,) = run.notes
+    assert "an estimated gain of" in reason
+    run.process_available()
+    run.stop()
+    again = start(1)
+    assert again.notes == []
+    assert again.job.options.cells == run.job.options.cells
+    again.finish()
+    assert instants_held(read_records(tmp_path / "out.jsonl")) == instants_held(meander.run(text, rows))

@@ -111,8 +111,11 @@ def explain(
     path_operator: OperatorOption = DEFAULTS.path_operator,
     demand: DemandOption = DEFAULTS.demand,
     cells: Annotated[
-        int, typer.Option("--cells", metavar="N", min=1, help="Show the plan for N cells.")
-    ] = DEFAULTS.cells,
+        str,
+        typer.Option(
+            "--cells", metavar="N|auto", help="Show the plan for N cells, or for this machine's cores."
+        ),
+    ] = str(DEFAULTS.cells),
     proofs: Annotated[bool, typer.Option("--proofs", help="Show the plan of a run with --proofs.")] = False,
 ) -> None:
     """Show the plan that will run for a query, the state that it will hold, and warnings."""
@@ -194,8 +197,11 @@ def run(
         typer.Option("--checkpoint", metavar="DIR", help="The folder from which the run can resume (spark)."),
     ] = None,
     cells: Annotated[
-        int, typer.Option("--cells", metavar="N", min=1, help="Partitions of the work (spark).")
-    ] = DEFAULTS.cells,
+        str,
+        typer.Option(
+            "--cells", metavar="N|auto", help="Partitions of the work (spark); auto: by cores and query."
+        ),
+    ] = str(DEFAULTS.cells),
     overwrite: Annotated[
         bool,
         typer.Option(

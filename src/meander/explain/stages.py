@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -11,7 +12,7 @@ from meander.algebra.printing import tree as logical_tree
 from meander.algebra.routes import paths_at
 from meander.algebra.trees import fold
 from meander.drawing import draw_plan
-from meander.engine import MOST_PLANS, CompiledQuery, compile_query, physical_plan, staged_plan
+from meander.engine import MOST_PLANS, CompiledQuery, compile_query, physical_plan, staged_plan, with_cells
 from meander.errors import ArgumentError
 from meander.explain.pictures import draw_physical, draw_stages
 from meander.explain.sections import Section, counted, indent
@@ -36,12 +37,17 @@ EVERY_STAGE = "all"
 
 
 class Explanation:
-    """A query (or the query of a text) as it will run; each stage is computed when it is first read."""
+    """A query (or the query of a text) as it will run; each stage is computed when it is first read.
 
-    def __init__(self, query: CompiledQuery | str, options: RunOptions = DEFAULTS) -> None:
+    If the options choose the number of cells automatically, it is that for `cores`, by default those of this machine.
+    """
+
+    def __init__(
+        self, query: CompiledQuery | str, options: RunOptions = DEFAULTS, *, cores: int | None = None
+    ) -> None:
         self.query = compile_query(query, options) if isinstance(query, str) else query
-        self.options = options
-        self.cells = options.cells
+        self.options, self.cells_reason = with_cells([self.query], options, cores or os.cpu_count() or 1)
+        self.cells = self.options.cells
         self.unit = options.time_unit
 
     def duration(self, amount: int) -> str:
@@ -118,6 +124,7 @@ class Explanation:
         if any(len(plans) > 1 for plans in self.query.plans.values()):
             lines[-1] += "; --stage plans lists all"
         lines += [line for result in self.query.chosen for line in self._path_values(result)]
+        lines += [f"cells: {self.cells_reason}"] if self.cells_reason else []
         used = {name.partition(" ")[0] for name in operators}
         lines += ["", *(f"{kind:<8}{does}" for kind, does in KINDS.items() if kind in used)]
         return Section("Plan", "\n".join(lines))
@@ -192,11 +199,11 @@ class Explanation:
         return f"{firing.law.replace('_', ' ')}, at {position}:\n  {before}\n  ⇒ {after}"
 
     def _physical(self) -> Section:
+        reason = f"{self.cells_reason}\n" if self.cells_reason else ""
         if self.cells == 1:
-            return Section("Physical plan", describe(self.physical, self.unit))
-        return Section(
-            f"Physical plan for {self.cells} cells", describe_stages(self.staged, self.cells, self.unit)
-        )
+            return Section("Physical plan", reason + describe(self.physical, self.unit))
+        text = describe_stages(self.staged, self.cells, self.unit)
+        return Section(f"Physical plan for {self.cells} cells", reason + text)
 
     def _state(self) -> Section:
         if self.cells == 1:

@@ -25,6 +25,7 @@ from meander.physical.plan import (
 )
 from meander.physical.shares import Shares, nameless, scans
 from meander.physical.streams import StreamSchema
+from meander.rewrite.choice import Sizes
 from meander.rewrite.demand import pass_demand
 
 
@@ -58,13 +59,15 @@ class Stage:
 class StagedPlan:
     """All stages and the deliveries between them; `exchanges` is a digest of the deliveries and derived plans.
 
-    `declared` is by stream what the queries say of its rows, which counts even where no result reads the stream.
+    `sizes` are estimates of the derived streams, in edges of one label. `declared` is by stream what the queries say
+    of its rows, which counts even where no result reads the stream.
     """
 
     stages: tuple[Stage, ...]
     deliveries: tuple[Delivery, ...] = ()
     exchanges: str = ""
     declared: Mapping[str, StreamSchema] = field(default_factory=dict)
+    sizes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def last(self) -> PhysicalPlan:
@@ -138,8 +141,9 @@ def build_stages(
         stages.append(Stage(physical, in_full, {head: of for head, of in layouts.items() if head in heads}))
     deliveries = _deliveries(stages)
     derived = [(plan.head, nameless(plan.plan)) for _, plan in parts if plan.raw]
+    sizes = {plan.head: Sizes().of(plan.plan) for plan in cuts}
     digest = hashlib.sha256(repr((deliveries, derived)).encode()).hexdigest()
-    return StagedPlan(tuple(stages), deliveries, digest[:16], declared)
+    return StagedPlan(tuple(stages), deliveries, digest[:16], declared, sizes)
 
 
 def with_demand(plan: QueryPlan) -> QueryPlan:

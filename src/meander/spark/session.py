@@ -26,16 +26,17 @@ from meander.dataflow.layout import expiry_warning, ignores_expiry
 from meander.dataflow.sinks.registry import check_rejects, sink_class
 from meander.dataflow.sources.columns import InputTypes
 from meander.dataflow.sources.registry import needs_spark
-from meander.engine import CompiledQuery, check_types, compile_query, staged_plan
+from meander.engine import CompiledQuery, check_types, compile_query, staged_plan, with_cells
 from meander.errors import ArgumentError
-from meander.explain import explain
-from meander.options import RunOptions
+from meander.explain import Explanation, as_text, sections
+from meander.options import AUTO_CELLS, RunOptions
 from meander.physical.stages import StagedPlan
 from meander.physical.streams import PLAIN
+from meander.spark.checkpoint.identity import recorded_cells
 from meander.spark.checkpoint.locks import lock_for_process
 from meander.spark.checkpoint.storage import Location, ObjectPath, location
 from meander.spark.checkpoint.stores import merged_settings, session_store, store_settings
-from meander.spark.compat import is_connect, this_python
+from meander.spark.compat import is_connect, parallel_tasks, this_python
 from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import Kind
 from meander.spark.output.dataframes import answer_frame, frame_encoding
@@ -72,12 +73,14 @@ class Query:
     def streams(self) -> tuple[str, ...]:
         return self.compiled.streams
 
-    def explain(self, stage: str | None = None, *, cells: int = 1) -> str:
+    def explain(self, stage: str | None = None, *, cells: int | str = 1) -> str:
         """The query, the plan that will run, its state, and warnings; or one of the stages `query`, `logical`,
         `plans` and `physical`, or `all` of them."""
-        options = RunOptions(time_unit=self.session.time_unit, plan=self.compiled.requested_plan, cells=cells)
+        options = RunOptions.of(
+            time_unit=self.session.time_unit, plan=self.compiled.requested_plan, cells=cells
+        )
         compiled = compile_query(self.text, options, views=self.session.views, types=self.session.input_types)
-        return explain(compiled, stage, options)
+        return as_text(sections(Explanation(compiled, options, cores=self.session._cores()), stage))
 
     def dataframe(self, *, result: str | None = None, folder: str | None = None, **options: Any) -> DataFrame:
         """The answers as a streaming DataFrame.
@@ -89,7 +92,13 @@ class Query:
         results, `result` chooses one. `folder` is for snapshots and the record of the files that have been read:
         give the same one, beside Spark's own checkpoint, to resume after a restart.
         """
-        return self.session._dataframe(self.compiled, result, folder, self.session._options(options))
+        chosen = self.session._options(options)
+        if chosen.cells is AUTO_CELLS:
+            raise ArgumentError(
+                "cells cannot be auto for a DataFrame",
+                hint="give a number: whoever starts the DataFrame's query resumes it with the same one",
+            )
+        return self.session._dataframe(self.compiled, result, folder, chosen)
 
 
 class Session:
@@ -237,17 +246,37 @@ class Session:
             trigger=trigger,
             overwrite=overwrite,
         )
+        folder, reason = None, ""
+        if request.options.cells is AUTO_CELLS:
+            folder = self._folder(checkpoint)
+            request, reason = self._with_cells(request, folder)
         staged = self._staged(request.queries, request.options)
         targets = [target for target in request.sinks.values() if target is not None]
         self._check_locations(staged, targets, follow)
         self._sinks += targets
-        folder = self._folder(checkpoint)
+        if folder is None:
+            folder = self._folder(checkpoint)
         for earlier in self.runs:
             earlier.release_if_over()
         with translated(folder):
             run = start_run(request, staged, folder, lambda: self.spark)
+        if reason:
+            run.notes.append(reason)
         self.runs.append(run)
         return run
+
+    def _cores(self) -> int:
+        """How many cells run at a time: tasks of the session, or cores of this machine if it has not been started."""
+        return (os.cpu_count() or 1) if self._spark is None else parallel_tasks(self._spark)
+
+    def _with_cells(self, request: RunRequest, folder: Location) -> tuple[RunRequest, str]:
+        """The request with a number of cells, and the reason; a checkpoint keeps its own."""
+        with translated(folder):
+            recorded = recorded_cells(folder / "meander")
+        if recorded is not None:
+            return replace(request, options=replace(request.options, cells=recorded)), ""
+        options, reason = with_cells(request.queries, request.options, self._cores())
+        return replace(request, options=options), reason
 
     def _folder(self, checkpoint: str | None) -> Location:
         """The folder of a checkpoint that the user has named, or a temporary one."""

@@ -94,6 +94,15 @@ def recorded_plans(
     return plans
 
 
+def recorded_cells(folder: Location) -> int | None:
+    """The number of cells of the run of a checkpoint; None if there is none yet."""
+    try:
+        cells: int = read_note(folder / RUN)["cells"]
+    except FileNotFoundError:
+        return None
+    return cells
+
+
 def query_texts(queries: Sequence[CompiledQuery]) -> dict[str, str]:
     """Each query as Datalog: equal texts mean the same."""
     return {query.name: to_datalog(query.regular) for query in queries}
