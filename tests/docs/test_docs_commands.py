@@ -8,9 +8,11 @@ it prints: lines of JSON in any order, or text as it is, in which `…` stands f
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,7 +30,7 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MARKS = {"spark": pytest.mark.spark, "slow": pytest.mark.slow}
-PROGRAMS = ("python", "spark-submit")
+PROGRAMS = ("python", "spark-class", "spark-submit")
 DONE = "the block is done"
 LOOP = f"""
 import json, sys
@@ -58,8 +60,8 @@ def pages() -> list[pytest.ParameterSet]:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A folder that looks like the project's, set up, in which commands may leave files."""
+def checkout(tmp_path: Path) -> Iterator[Path]:
+    """A folder like the project's, set up, in which commands may leave files, and processes in `.pid` files."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     folder = tmp_path / ".venv" / "bin"
     folder.mkdir(parents=True)
@@ -69,7 +71,10 @@ def checkout(tmp_path: Path) -> Path:
     for name, script in scripts.items():
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
-    return tmp_path
+    yield tmp_path
+    for started in tmp_path.glob("*.pid"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(started.read_text()), signal.SIGKILL)
 
 
 class Interpreter:
