@@ -216,9 +216,7 @@ class Query:
         rules = [rule for rule in self.rules if rule.head == head]
         paths = [atom for atom in self.atoms() if atom.name == head][:1]
         ends = Var("x"), Var("y")
-        return rules or [
-            Rule(head, ends, (replace(path, src=ends[0], trg=ends[1], name=None),)) for path in paths
-        ]
+        return rules or [Rule(head, ends, (replace(path, src=ends[0], trg=ends[1]),)) for path in paths]
 
     def atoms(self) -> Iterator[Atom]:
         return (atom for rule in self.rules for atom in rule.body)

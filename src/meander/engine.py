@@ -33,7 +33,7 @@ from meander.syntax import parse
 from meander.syntax.printing import name_text
 from meander.syntax.query import RegularQuery, Stream, labels_of
 from meander.syntax.types import KnownTypes
-from meander.syntax.values import ValueType, refs
+from meander.syntax.values import ALL_PROPERTIES, ValueType, refs
 
 if TYPE_CHECKING:
     from meander.dataflow.dataflow import Dataflow
@@ -284,13 +284,16 @@ def check_types(schemas: Mapping[str, StreamSchema]) -> None:
         for name, kind in schema.properties:
             if kind is None:
                 declared = ", ".join(
-                    f"{name_text(value.name)} {value.type or ValueType.STRING}" for value in schema.properties
+                    f"{name_text(value.name)} {value.type or ValueType.STRING}"
+                    for value in schema.properties
+                    if value != ALL_PROPERTIES
                 )
+                word = " TUPLES" if schema.tuples else ""
                 raise QueryError(
                     f"the type of {name} is not known: nothing that the query compares it with has one, and the "
                     f"input of {stream} has none",
-                    hint=f"declare it, in Datalog as STREAM {stream} ({declared}) …, in G-CORE as "
-                    f"ON {stream} ({declared}) …",
+                    hint=f"declare it, in Datalog as STREAM {stream}{word} ({declared}) …, in G-CORE as "
+                    f"ON {stream}{word} ({declared}) …" + (", or as a PATH" if schema.tuples else ""),
                 )
 
 
