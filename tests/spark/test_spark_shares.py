@@ -202,3 +202,32 @@ def test_the_number_of_cells_is_chosen_once_for_a_checkpoint(spark: Any, tmp_pat
     assert again.job.options.cells == run.job.options.cells
     again.finish()
     assert instants_held(read_records(tmp_path / "out.jsonl")) == instants_held(meander.run(text, rows))
+
+
+@pytest.mark.spark
+def test_a_run_continues_with_the_layout_of_its_first_sample(spark: Any, tmp_path: Path) -> None:
+    """The sample has a heavy vertex; what comes later is of another shape, and changes no layout."""
+    text = "STREAM s WINDOW 500 SLIDE 50\nAnswer(x, y) <- a(x, y), b(y, z)."
+    first = [(f"v{at % 1500}", "a", "hub", at // 10) for at in range(3000)]
+    first += [("hub" if at % 9 == 0 else f"w{at}", "b", "u", 300 + at // 10) for at in range(90)]
+    then = [(f"x{at % 40}", "ab"[at % 2], f"x{at % 31}", 310 + at // 10) for at in range(600)]
+    (tmp_path / "in").mkdir()
+
+    def start(part: int, rows: list[Any]) -> Run:
+        write_tsv(tmp_path / "in" / f"{part}.tsv", rows)
+        session = Session(spark)
+        session.stream("s", str(tmp_path / "in"))
+        session.query(text, "q")
+        sinks = {"q": str(tmp_path / "out.jsonl")}
+        return session.start(str(tmp_path / "checkpoint"), sinks, cells=2, idle=1e9)
+
+    run = start(0, first)
+    shares = {share for delivery in run.job.deliveries for share in delivery.shares}
+    assert {share.heavy for share in shares} == {heavy("hub")}
+    run.process_available()
+    run.stop()
+    again = start(1, then)
+    assert again.job.deliveries == run.job.deliveries
+    again.finish()
+    records = read_records(tmp_path / "out.jsonl")
+    assert instants_held(records) == instants_held(meander.run(text, first + then))

@@ -14,7 +14,7 @@ edge beside it, that column's hash is the coordinate of tuples with a heavy vert
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
@@ -132,20 +132,20 @@ class Conjunct:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known of the input: the relative number of edges by (stream, label), and hashes of heavy vertices.
-
-    A label of unknown size has as many edges as the mean of the others.
-    """
+    """What is known of the input: numbers of edges by (stream, label), and hashes of heavy vertices."""
 
     sizes: Mapping[tuple[str, str | None], float] = field(default_factory=dict)
     heavy: tuple[int, ...] = ()
 
-    def size(self, label: tuple[str, str | None]) -> float:
-        mean = sum(self.sizes.values()) / len(self.sizes) if self.sizes else 1.0
-        known = self.sizes.get(label)
-        if known is None:
-            return LABELS if label[1] is None else 1.0
-        return known / mean if mean else 1.0
+    def relative(self, labels: Iterable[tuple[str, str | None]]) -> dict[tuple[str, str | None], float]:
+        """The numbers of edges of some labels, in units of their mean; those that are unknown have as many."""
+        labels = set(labels)
+        known = {label: self.sizes[label] for label in labels if label in self.sizes}
+        mean = sum(known.values()) / len(known) if known else 0.0
+        return {
+            label: known[label] / mean if label in known and mean else LABELS if label[1] is None else 1.0
+            for label in labels
+        }
 
 
 UNKNOWN = Statistics()
@@ -159,9 +159,11 @@ def best_grid(plan: Plan, cells: int, statistics: Statistics = UNKNOWN) -> Layou
     # What the cells do once together, as matching, and what each does for every edge that it has.
     found = WEIGHTS.find * Sizes().of(plan)
 
+    relative = statistics.relative(label for part in parts for conjunct in part for label in conjunct.labels)
+
     def cost(sizes: Mapping[int, int]) -> float:
         used = prod(sizes.values())
-        read = sum(statistics.size(label) * share for label, share in shares_of_labels(parts, sizes).items())
+        read = sum(relative[label] * share for label, share in shares_of_labels(parts, sizes).items())
         slowest, work = read + found / used, read * used + found
         # Work that does not end sooner still takes cores from others. Below eight cells that is hardly an issue.
         return slowest + 2 * work / max(cells, 8)

@@ -13,7 +13,9 @@ from meander.dataflow.answers import INTEGERS, STRINGS, AnswerSchema
 from meander.engine import CompiledQuery, staged_plan
 from meander.errors import StateError
 from meander.options import RunOptions
+from meander.physical.layouts import UNKNOWN, Statistics
 from meander.physical.stages import StagedPlan
+from meander.physical.streams import PLAIN
 from meander.spark.checkpoint.identity import (
     check_checkpoint,
     check_parts,
@@ -21,20 +23,24 @@ from meander.spark.checkpoint.identity import (
     last_offset,
     record_queries,
     record_spark,
+    recorded_cells,
     recorded_plans,
     recorded_sinks,
     run_identity,
 )
 from meander.spark.checkpoint.locks import lock_checkpoint
-from meander.spark.checkpoint.notes import missing_part
+from meander.spark.checkpoint.notes import missing_part, read_note, write_note
 from meander.spark.checkpoint.storage import Location, sibling
 from meander.spark.compat import session_settings, use_this_python
+from meander.spark.input import sampling
 from meander.spark.input.ledger import Ledger
 from meander.spark.input.stream_source import StreamSource, is_written
 from meander.spark.output.outputs import SinkOpener, open_outputs
 from meander.spark.pipeline import RunPlan, build_pipeline
 from meander.spark.run import Run, check_damage
 from meander.spark.settings import query_settings
+
+STATISTICS = "statistics.json"
 
 KEPT_PLAN = "the cells of this checkpoint hold what another plan reads: the run continues with that plan"
 
@@ -63,11 +69,15 @@ def start_run(
     with ExitStack() as held:
         lock = lock_checkpoint(folder, checkpoint)
         held.callback(lock.release)
+        statistics = statistics_of(folder, request, staged)
+        if statistics != UNKNOWN:
+            staged = staged_plan(request.queries, request.options, statistics)
         plans = recorded_plans(folder, request.queries, staged.exchanges)
         if plans is not None:
             staged = staged_plan(
                 [replace(query, requested_plan=plans[query.name]) for query in request.queries],
                 request.options,
+                statistics,
             )
         frames = [name for name in staged.streams if request.sources[name].by_spark]
         identity = run_identity(request.queries, request.options, staged.exchanges, frames, staged.schemas)
@@ -85,6 +95,7 @@ def start_run(
             job, frame = build_pipeline(spark(), plan, outputs.encodings, prepare=True)
             # Everything has been checked: only now an output is emptied that is to be replaced.
             outputs.begin()
+            write_note(folder / STATISTICS, sampling.to_note(statistics))
             record_queries(folder, identity, run_id, opener.names)
             run = Run(spark(), job, checkpoint, outputs, request.metrics)
             run.check_lock = lock.check
@@ -98,6 +109,23 @@ def start_run(
     if plans is not None:
         run.notes.append(KEPT_PLAN)
     return run
+
+
+def statistics_of(folder: Location, request: RunRequest, staged: StagedPlan) -> Statistics:
+    """What is known of the input: sampled when a run begins, and recorded for its restarts."""
+    if request.options.cells == 1:
+        return UNKNOWN
+    if recorded_cells(folder) is not None:
+        try:
+            return sampling.from_note(read_note(folder / STATISTICS))
+        except FileNotFoundError:
+            return UNKNOWN
+    sources = {name: request.sources[name] for name in staged.streams}
+    layouts = {
+        name: (source, source.layout(name, staged.schemas.get(name, PLAIN), request.options.time_unit))
+        for name, source in sources.items()
+    }
+    return sampling.sample(layouts, request.options.cells)
 
 
 def answer_schema(query: CompiledQuery, staged: StagedPlan, request: RunRequest) -> AnswerSchema:
