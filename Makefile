@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.meander-setup
 
-.PHONY: setup demo test test-slow coverage bench lint clean
+.PHONY: setup demo test test-slow test-spark coverage bench lint clean
 
 setup: $(STAMP)
 
@@ -35,6 +35,20 @@ coverage: setup
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow
 
+# What differs between versions of Spark, with the newest release of one of them, in an environment of its own:
+# `make test-spark SPARK=4.1`.
+SPARK ?= 4.3
+SPARK_TESTS := run inputs many_cells recovery_processes connect pipelines tables
+
+test-spark: .venv-spark-$(SPARK)/.meander-setup
+	.venv-spark-$(SPARK)/bin/python -m pytest -q -m "spark and (tables or not slow)" $(SPARK_TESTS:%=tests/spark/test_spark_%.py)
+
+.venv-spark-%/.meander-setup: pyproject.toml | setup
+	@echo "setting up .venv-spark-$*"
+	@$(PYTHON) -m venv .venv-spark-$*
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python .venv-spark-$*/bin/python -e '.[dev]' 'pyspark~=$*.0'
+	@touch $@
+
 # Every experiment of docs/benchmarks.md, and that page. What is stored already is not measured again, so an interrupted run
 # is continued by the same word; `make bench OPTIONS=--quick` takes some minutes. Pathway brings some hundred packages, so it lives beside the
 # project's own environment; where it cannot be installed, the others are measured without it.
@@ -55,5 +69,5 @@ lint: setup
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf .venv .venv-bench .venv-spark-* build dist .pytest_cache .mypy_cache .ruff_cache .coverage
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

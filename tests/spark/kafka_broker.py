@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -11,36 +9,18 @@ import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
+import maven
+
 HERE = Path(__file__).parent / "kafka"
 
 
-class NoKafka(Exception):
-    """Why there is no Kafka on this machine."""
+NoKafka = maven.NoJars
+"""Why there is no Kafka on this machine."""
 
 
 def jars(name: str, poms: Path = HERE) -> Path:
-    """The folder of the jars of `broker` or `connector`, or of another POM, fetched if they are not there yet."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    pom = poms / f"{name}.xml"
-    folder = Path(home) / "meander" / poms.name / f"{name}-{hash_of(pom)}"
-    if (folder / "complete").exists():
-        return folder
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise NoKafka("Maven is not installed")
-    command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
-    command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode != 0:
-        raise NoKafka("Maven cannot fetch the jars: " + (done.stdout.strip().splitlines() or ["?"])[0])
-    (folder / "complete").touch()
-    return folder
-
-
-def hash_of(path: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    """The folder of the jars of `broker` or `connector`, or of another POM."""
+    return maven.jars(poms / f"{name}.xml")
 
 
 def free_port() -> int:

@@ -22,6 +22,7 @@ from pyspark.sql.types import DoubleType, LongType, ShortType, StringType, Times
 import meander
 from meander.dataflow.layout import StreamLayout
 from meander.errors import ArgumentError, InputError
+from meander.spark.compat import format_package
 from meander.spark.input.dataframes import check_type
 from meander.spark.session import Session
 from meander.spark.settings import PROVIDER
@@ -260,6 +261,7 @@ def test_a_session_of_the_users_is_used_as_it_is_or_refused_with_the_setting(spa
     own = spark.newSession()
     own.conf.set("spark.sql.shuffle.partitions", "7")
     assert Session(own).spark is own
+    assert own.conf.get("spark.sql.shuffle.partitions") == "7"
     own.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     with pytest.raises(ArgumentError, match="HDFSBackedStateStoreProvider") as refused:
         Session(own)
@@ -269,9 +271,10 @@ def test_a_session_of_the_users_is_used_as_it_is_or_refused_with_the_setting(spa
 def test_a_sink_whose_package_is_not_there_is_refused_before_the_run_starts(spark, tmp_path):
     write_tsv(tmp_path / "s.tsv", generate(50, 10))
     session = open_session(spark, {"s": tmp_path / "s.tsv"}, {"q": (CLOSURE, None)})
-    with pytest.raises(ArgumentError, match="Spark has no Delta") as refused:
+    with pytest.raises(ArgumentError, match="Spark does not know the format delta") as refused:
         session.start(sinks={"q": {"format": "delta", "path": str(tmp_path / "out")}})
-    assert "io.delta:delta-spark" in str(refused.value)
+    package = format_package("delta", spark.version)
+    assert (package or "use Spark 4.1 or 4.2") in str(refused.value)
     with pytest.raises(ArgumentError, match="Spark does not know the format nonsense"):
         session.start(sinks={"q": {"format": "nonsense"}})
 

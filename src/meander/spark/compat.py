@@ -5,8 +5,9 @@ elsewhere: it has neither `sparkContext` nor `_jvm`. What a run takes from these
 where they are missing: workers are then those of all of the session's queries, and load kernels when they are first
 needed. Answers are the same.
 
-The versions of Spark differ in nothing else that Meander calls: `spark/input/files.py` keeps to the interface of
-sources that all of them have.
+The versions of Spark differ in little that Meander calls: Spark 4.1 knows no limits for sources in Python. It asks
+for their latest offset without the one before, and for a query that ends with what is there it takes one batch of
+each.
 """
 
 from __future__ import annotations
@@ -21,8 +22,26 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # Spark 4.1
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """A source that a query can read to its end, in as many batches as it takes."""
+
+
+EndsWithInput = SupportsTriggerAvailableNow
+
+
 CONNECT = "pyspark.sql.connect."
 LOCAL_MASTER = re.compile(r"local\[(\d+|\*)")
+FORMAT_PACKAGES = {
+    ("delta", "4.1"): "io.delta:delta-spark_4.1_2.13:4.4.0",
+    ("delta", "4.2"): "io.delta:delta-spark_4.2_2.13:4.4.0",
+    ("iceberg", "4.1"): "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+}
+"""By format and version of Spark, what has been tried."""
+
 SOME_TASKS = 8
 """The tasks that read files where nothing is known of the cluster."""
 
@@ -120,6 +139,23 @@ def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
                     spark.conf.unset(name)
                 else:
                     spark.conf.set(name, old)
+
+
+def format_package(name: str, spark_version: str) -> str:
+    """The package that brings a format of tables, for a version of Spark; "" if there is none yet."""
+    return FORMAT_PACKAGES.get((name.lower(), ".".join(spark_version.split(".")[:2])), "")
+
+
+def forget_empty_profiles() -> None:
+    """Have the process that plans a source report no profile.
+
+    From Spark 4.2 on it reports one even if nothing is profiled. A client of Spark Connect that waits for a pipeline,
+    or for the events of queries, takes that for an answer that it does not know, and fails.
+    """
+    from pyspark.accumulators import _accumulatorRegistry as accumulators
+
+    for number in [number for number, profile in accumulators.items() if number < 0 and not profile._value]:
+        del accumulators[number]
 
 
 def lost_connection() -> tuple[type[Exception], ...]:

@@ -22,6 +22,8 @@ from meander.spark.settings import PARTITIONS, PROVIDER, ROCKSDB
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.remote("local[2]").config("spark.driver.host", "127.0.0.1")
+    # On a busy machine a Python worker needs long to import its modules.
+    builder = builder.config("spark.python.authenticate.socketTimeout", "120s")
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     assert type(session).__module__.startswith("pyspark.sql.connect")
     yield session

@@ -26,6 +26,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from meander.spark.checkpoint.storage import Location, location, settings_of, stored_settings
+from meander.spark.compat import EndsWithInput, forget_empty_profiles
 from meander.spark.garbage import settle_worker
 from meander.spark.input.ledger import WHOLE, Entry, Ledger, Segment
 from meander.spark.messages import (
@@ -84,6 +85,7 @@ class EdgeSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
+        forget_empty_profiles()
         return CHUNK_TYPE
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -95,6 +97,7 @@ class EdgeSource(DataSource):
         return SegmentLister(self._intake())
 
     def _intake(self) -> Intake:
+        forget_empty_profiles()
         fields = json.loads(self.options["intake"])
         for name in ("streams", "bounded"):
             fields[name] = tuple(fields[name])
@@ -112,7 +115,7 @@ class TaskInput(InputPartition):
     error: str
 
 
-class SegmentLister(SimpleDataSourceStreamReader):
+class SegmentLister(SimpleDataSourceStreamReader, EndsWithInput):
     """For one cell: a batch is a row of the driver that lists its segments, and the cell reads them."""
 
     def __init__(self, intake: Intake) -> None:
@@ -127,6 +130,9 @@ class SegmentLister(SimpleDataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, int]:
         return {"entry": 0}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        pass  # `read` gives batch after batch until there is no more
 
     def read(self, start: dict[str, int]) -> tuple[Iterator[tuple[object, ...]], dict[str, int]]:
         end = {"entry": self.ledger.advance(start["entry"])}
@@ -145,11 +151,10 @@ class SegmentLister(SimpleDataSourceStreamReader):
         self.ledger.forget(end["entry"])
 
 
-class EdgeReader(DataSourceStreamReader):
+class EdgeReader(DataSourceStreamReader, EndsWithInput):
     """An offset is the number of the last entry of the ledger that belongs to it.
 
     Spark 4.1 asks for the latest offset without saying which it had before, so the reader remembers what Spark knows.
-    Newer versions accept a reader like this one too.
     """
 
     def __init__(self, intake: Intake) -> None:
@@ -168,10 +173,18 @@ class EdgeReader(DataSourceStreamReader):
         self._known = 0
         return {"entry": 0}
 
-    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
-        # At a restart Spark first plans or commits the last batch that it knows. Without that, the last entry is the
-        # only one that it may not know yet.
-        known = self._known if self._known is not None else max(0, self.ledger.last - 1)
+    def prepareForTriggerAvailableNow(self) -> None:
+        pass
+
+    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:
+        if start is not None:
+            known = start["entry"]
+        elif self._known is not None:
+            known = self._known
+        else:
+            # At a restart Spark 4.1 first plans or commits the last batch that it knows. Without that, the last entry
+            # is the only one that it may not know yet.
+            known = max(0, self.ledger.last - 1)
         self._known = self.ledger.advance(known)
         return {"entry": self._known}
 

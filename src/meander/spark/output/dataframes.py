@@ -18,6 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from meander.dataflow.answers import AnswerSchema
 from meander.dataflow.sinks.sink import Encoding, Sink, SinkContext
 from meander.errors import ArgumentError
+from meander.spark import SUPPORTED
+from meander.spark.compat import format_package
 from meander.spark.input.kafka import connector_settings
 from meander.spark.messages import Kind
 from meander.spark.output.encode import decode_table
@@ -104,14 +106,18 @@ def check_format(spark: SparkSession, name: str) -> None:
     except Exception as error:  # Spark has no class of its own for this one.
         if "DATA_SOURCE_NOT_FOUND" not in str(error):
             return  # It is known, and misses what only reading needs.
-        if name.lower() == "delta":
+        package = format_package(name, spark.version)
+        if not package and any(format_package(name, version) for version in SUPPORTED):
+            versions = " or ".join(version for version in SUPPORTED if format_package(name, version))
             raise ArgumentError(
-                f"Spark has no Delta: its package is not there, or not made for Spark {spark.version}",
-                hint="start Spark with --packages io.delta:delta-spark_2.13:VERSION and Delta's two settings; "
-                "delta-spark up to 4.4 is for Spark up to 4.2",
+                f"Spark does not know the format {name}, which has no package for Spark {spark.version} yet",
+                hint=f"use Spark {versions}, or another sink",
             ) from None
         raise ArgumentError(
-            f"Spark does not know the format {name}", hint="start Spark with the --packages that bring it"
+            f"Spark does not know the format {name}",
+            hint=f"start Spark with --packages {package} and the settings of {name}"
+            if package
+            else "start Spark with the --packages that bring it",
         ) from None
 
 
