@@ -12,6 +12,7 @@ import time
 import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_records, write_tsv
@@ -19,6 +20,8 @@ from incidents import CLOSURE, assert_undisturbed, descendants, generate, read_r
 import meander.spark
 from command import ROOT, environment, messages
 from meander.errors import ArgumentError, InputError, MemoryBudgetError, OutputError, SparkError, StateError
+from meander.spark.checkpoint.storage import location
+from meander.spark.output.handover import check_handover
 from meander.spark.run import Run
 from meander.spark.session import Session
 from meander.spark.settings import PROVIDER, ROCKSDB
@@ -308,3 +311,19 @@ def test_a_plain_spark_session_is_made_ready(tmp_path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, rows)
+
+
+def test_a_checkpoint_in_an_object_store_is_refused_over_spark_connect() -> None:
+    remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(ArgumentError, match="cannot have its checkpoint in an object store: s3a://lake/runs"):
+        check_handover(remote, location("s3a://lake/runs"))
+    check_handover(remote, Path("/shared/runs"))
+
+
+def test_a_python_process_that_does_not_start_in_time_is_named() -> None:
+    error = translate_error(
+        RuntimeError(
+            "java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back"
+        )
+    )
+    assert error.message == "a Python process of Spark did not start within ten seconds"

@@ -35,6 +35,7 @@ from meander.spark.compat import session_settings, use_this_python
 from meander.spark.input import sampling
 from meander.spark.input.ledger import Ledger
 from meander.spark.input.stream_source import StreamSource, is_written
+from meander.spark.output.handover import check_handover
 from meander.spark.output.outputs import SinkOpener, open_outputs
 from meander.spark.pipeline import RunPlan, build_pipeline
 from meander.spark.run import Run, check_damage
@@ -90,6 +91,7 @@ def start_run(
         schemas = {query.name: answer_schema(query, staged, request) for query in request.queries}
         outputs = open_outputs(opener, request.sinks, schemas, request.rejects)
         plan = RunPlan(run_id, staged, request.options, request.sources, folder, request.follow)
+        check_handover(spark(), checkpoint)
         use_this_python(spark())
         with session_settings(spark(), query_settings(request.options.cells)):
             job, frame = build_pipeline(spark(), plan, outputs.encodings, prepare=True)

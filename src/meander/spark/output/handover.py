@@ -21,8 +21,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from meander.errors import SparkError
+from meander.errors import ArgumentError, SparkError
 from meander.spark.checkpoint.notes import read_note, write_note
+from meander.spark.checkpoint.storage import Location
+from meander.spark.compat import is_connect
 from meander.spark.messages import OUTPUT_TYPE
 
 READY, DONE = "ready.json", "done.json"
@@ -34,6 +36,15 @@ PATIENCE = 60.0
 """The seconds after which a client that does not touch its lock is gone."""
 
 Receive = Callable[[DataFrame, int], None]
+
+
+def check_handover(spark: SparkSession, checkpoint: Location) -> None:
+    """Refuse a checkpoint in an object store for a run over Spark Connect: both sides watch files there."""
+    if is_connect(spark) and not isinstance(checkpoint, Path):
+        raise ArgumentError(
+            f"a run over Spark Connect cannot have its checkpoint in an object store: {checkpoint}",
+            hint="choose a folder that server, executors and this machine share, or a classic session",
+        )
 
 
 class ServerSide:

@@ -90,6 +90,12 @@ FAILURES = (
         ANOTHER_PYTHON,
     ),
     Failure(
+        r"Timed out while waiting for the Python worker to connect back|Python worker failed to connect back",
+        SparkError,
+        "a Python process of Spark did not start within ten seconds",
+        f"the machine has too much to do, or too little memory; {RESUME}",
+    ),
+    Failure(
         r'Cannot run program "(?P<program>[^"]+)"',
         SparkError,
         "Spark cannot start the Python of its workers: there is no {program}",
