@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from meander.dataflow.batch import Batch
 from meander.dataflow.encoding import StreamInput
 from meander.dataflow.graph import WindowGraph
@@ -50,6 +52,37 @@ class KnownPaths(NamedTuple):
 
     last: Array
     steps: Steps
+
+
+NO_KNOWN_PATHS = KnownPaths(np.zeros(0, np.int32), Steps(*(np.zeros(0, np.int32) for _ in Steps._fields)))
+
+
+def concat_paths(parts: Sequence[KnownPaths]) -> KnownPaths:
+    """The paths of several outputs, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    firsts = np.cumsum([0] + [part.steps.before.size for part in parts])[:-1].tolist()
+    last = [
+        np.where(part.last >= 0, part.last + first, part.last)
+        for part, first in zip(parts, firsts, strict=True)
+    ]
+    before = [
+        np.where(part.steps.before >= 0, part.steps.before + first, part.steps.before)
+        for part, first in zip(parts, firsts, strict=True)
+    ]
+    steps = Steps(*(np.concatenate(columns) for columns in zip(*(part.steps for part in parts), strict=True)))
+    return KnownPaths(
+        np.concatenate(last).astype(np.int32), steps._replace(before=np.concatenate(before).astype(np.int32))
+    )
+
+
+def merge_paths(parts: Sequence[tuple[Batch, KnownPaths]]) -> KnownPaths:
+    """The paths of several outputs as `merge_outputs` merges these."""
+    paths = concat_paths([known for _, known in parts])
+    if len(parts) == 1:
+        return paths
+    order = np.argsort(np.concatenate([batch.ts for batch, _ in parts]), kind="stable")
+    return paths._replace(last=paths.last[order])
 
 
 @dataclass(frozen=True, slots=True)

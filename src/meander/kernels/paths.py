@@ -94,19 +94,21 @@ def answer_expiry(forest: Forest, automaton: Automaton, root: int, vertex: int, 
 
 
 @kernel
-def emit_pair(
-    out: Batch, steps: Array, cursor: Array, src: int, trg: int, time: int, exp: int, op: int, step: int
-) -> None:
-    """Emit a pair; `step` is the last of its path, which is noted in `steps` unless that is empty."""
+def emit_pair(out: Batch, cursor: Array, src: int, trg: int, time: int, exp: int, op: int) -> None:
     at = cursor[EMITTED]
-    if steps.size:
-        steps[at] = step
     out.key[at, SRC] = src
     out.key[at, TRG] = trg
     out.ts[at] = time
     out.exp[at] = exp
     out.op[at] = op
     cursor[EMITTED] = at + 1
+
+
+@inner_kernel
+def note_path(walk: Walk, step: int) -> None:
+    """Note the last step of the path of the pair that is emitted next, if paths are wanted."""
+    if walk.paths.last.size:
+        walk.paths.last[walk.cursor[EMITTED]] = step
 
 
 @kernel
@@ -192,7 +194,8 @@ def settle_nodes(
         if accepting and (not several or answer_expiry(forest, automaton, root, vertex, state) < exp):
             if finds_paths:
                 last = add_step(graph, automaton, forest, walk.paths, before, node, time)
-            emit_pair(out, walk.paths.last, cursor, root, vertex, time, exp, 1, last)
+            note_path(walk, last)
+            emit_pair(out, cursor, root, vertex, time, exp, 1)
         for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
             inverse = automaton.out_inverse[move]
             to = automaton.out_to[move]
@@ -229,7 +232,8 @@ def extend_empty(
     if node < 0:
         node = add_node(forest, vertex, vertex, empty, automaton.settings[STATES])
     if answer_expiry(forest, automaton, vertex, vertex, -1) < exp:
-        emit_pair(out, walk.paths.last, cursor, vertex, vertex, time, exp, 1, NO_STEP)
+        note_path(walk, NO_STEP)
+        emit_pair(out, cursor, vertex, vertex, time, exp, 1)
     forest.exp[node] = exp
     return DONE
 

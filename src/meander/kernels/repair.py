@@ -32,6 +32,7 @@ from meander.kernels.paths import (
     emit_pair,
     extend_trees,
     mark_node,
+    note_path,
     push_expiry,
     settle_nodes,
 )
@@ -241,8 +242,8 @@ def report_repair(
                         last = last_step(graph, automaton, forest, walk, root, vertex, time)
                         if last == NO_ROOM:
                             return FULL_STEPS
-                    op = 1 if after > before else -1
-                    emit_pair(out, walk.paths.last, cursor, root, vertex, time, after, op, last)
+                    note_path(walk, last)
+                    emit_pair(out, cursor, root, vertex, time, after, 1 if after > before else -1)
         cursor[AT] += 1
     for i in range(cursor[MARKED]):
         forest.was[walk.marked[i]] = 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from meander.dataflow.operator import KnownPaths
 from meander.dataflow.state import Array, Store
 from meander.kernels.closure.levels import forget_levels
 from meander.kernels.closure.tables import (
@@ -27,6 +28,7 @@ from meander.kernels.closure.tables import (
     LevelCounts,
     LevelEdge,
     LevelNode,
+    LevelPaths,
     Levels,
     Move,
     Moves,
@@ -38,6 +40,7 @@ from meander.kernels.closure.tables import (
     SegmentCounts,
     Staged,
     StagedAnswer,
+    StepCounts,
     Subgraph,
     SubgraphCounts,
     SubgraphEdge,
@@ -45,10 +48,13 @@ from meander.kernels.closure.tables import (
 )
 from meander.kernels.forest import Automaton
 from meander.kernels.record import Record, layout
+from meander.kernels.steps import Steps
 
 MIN_NODES = 256
 MIN_EDGES = 256
 MIN_STAGED = 1024
+MIN_STEPS = 1024
+MOST_REMEMBERED = 1 << 30  # as a number of a step, which fits 32 bits with those of one batch
 
 # The tables by name: the type of an item, or that and the number of items per row.
 Types = Mapping[str, Any]
@@ -57,6 +63,7 @@ _SINGLE_RECORDS: Types = {
     "demand.counts": layout(DemandCounts),
     "subgraph.counts": layout(SubgraphCounts),
     "levels.counts": layout(LevelCounts),
+    "paths.counts": layout(StepCounts),
     "cursor": layout(Cursor),
 }
 PER_ROW: Types = {
@@ -88,7 +95,8 @@ PER_EDGE: Types = {
     "subgraph.lowered": np.int32,
 }
 _MATRICES = ("levels.level", "levels.before", "levels.since")
-LEVEL_BYTES = 2 * len(_MATRICES)  # per node and column
+_PATH_MATRICES = ("levels.via", "levels.early_via", "levels.step")
+_STEP_COLUMNS = (*(f"paths.{column}" for column in Steps._fields), "paths.since")
 _PER_LEVEL_NODE: Types = {
     "levels.node": layout(LevelNode),
     "levels.queue": np.int32,
@@ -118,6 +126,26 @@ def make_moves(automaton: Automaton) -> Moves:
     return Moves(automaton.relation_begin, move, automaton.accepting, info)
 
 
+def moves_by_state(automaton: Automaton) -> Array:
+    """By move as the closure reads it, by relation, its number among the moves by state."""
+    numbers = np.empty(automaton.relation_to.size, np.int32)
+    by_state = {}
+    for state in range(automaton.out_begin.size - 1):
+        for move in range(automaton.out_begin[state], automaton.out_begin[state + 1]):
+            read = automaton.out_relation[move], automaton.out_inverse[move]
+            by_state[(state, *map(int, read), int(automaton.out_to[move]))] = move
+    for relation in range(automaton.relation_begin.size - 1):
+        for move in range(automaton.relation_begin[relation], automaton.relation_begin[relation + 1]):
+            ends = (
+                automaton.relation_from[move],
+                automaton.relation_inverse[move],
+                automaton.relation_to[move],
+            )
+            state, inverse, to = map(int, ends)
+            numbers[move] = by_state[state, relation, inverse, to]
+    return numbers
+
+
 def make_request(roots: Array, share: int, shares: int, *, expiries: bool, paths: bool) -> Request:
     return Request(roots, make_record(RequestOptions, share, shares, expiries, paths))
 
@@ -125,7 +153,20 @@ def make_request(roots: Array, share: int, shares: int, *, expiries: bool, paths
 class ClosureTables:
     """The tables of one share, grown by what is short. After growth `bind` refreshes `state`."""
 
-    def __init__(self, store: Store, prefix: str, automaton: Moves, request: Request, demanded: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        prefix: str,
+        automaton: Moves,
+        request: Request,
+        demanded: int,
+        out_move: Array | None = None,
+    ) -> None:
+        """With `out_move` (see `moves_by_state`) answers come with their paths."""
+        self.out_move, self.finds_paths = (
+            np.zeros(0, np.int32) if out_move is None else out_move,
+            out_move is not None,
+        )
         self.store, self.prefix = store, prefix
         self.automaton, self.request = automaton, request
         self.per_node = PER_NODE if demanded < 0 else {**PER_NODE, **_PER_NODE_OF_DEMAND}
@@ -143,6 +184,12 @@ class ClosureTables:
         for name in _ROW_LISTS:
             self._add({name: (np.int32, 0)}, 2)
         self._add_empty_matrix()
+        self._add(
+            dict.fromkeys(_STEP_COLUMNS, np.int32), store.first_capacity(MIN_STEPS) if self.finds_paths else 0
+        )
+        self._add({"paths.last": np.int32}, 0)
+        # No number that a pair may remember is 0.
+        self.get("paths.counts")["first"] = 1
         self.demand_row = self.demand_begin = np.zeros(0, np.int64)
         self.bind()
         self.state.demand.counts.relation = demanded
@@ -155,6 +202,7 @@ class ClosureTables:
 
     def _add_empty_matrix(self) -> None:
         self._add(dict.fromkeys(_MATRICES, (np.uint16, 0)), 0)
+        self._add(dict.fromkeys(_PATH_MATRICES, (np.int32, 0)), 0)
         self._add({**_PER_LEVEL_NODE, "levels.root": np.int32, "levels.edge": layout(LevelEdge)}, 0)
 
     def get(self, name: str) -> Array:
@@ -180,6 +228,13 @@ class ClosureTables:
             Bits(*self._fields("bits", Bits._fields)),
             Levels(*self._fields("levels", Levels._fields)),
             Staged(*self._fields("staged", Staged._fields)),
+            LevelPaths(
+                Steps(*map(self.get, _STEP_COLUMNS[:-1])),
+                self.get("paths.since"),
+                self.get("paths.last"),
+                self.out_move,
+                self.get("paths.counts")[0],
+            ),
         )
 
     def set_demand(self, row: Array, begin: Array) -> None:
@@ -223,6 +278,29 @@ class ClosureTables:
         self.grow("staged.answer", 2 * self.state.staged.answer.size + 2 * rows)
         self.bind()
 
+    def grow_steps(self) -> None:
+        for name in _STEP_COLUMNS:
+            self.grow(name, 2 * self.get(name).size)
+        self.bind()
+
+    def begin_paths(self, output: int) -> None:
+        """Start a batch, with room for `output` answers: its steps are numbered from 0."""
+        if not self.finds_paths:
+            return
+        counts = self.get("paths.counts")[0]
+        counts.first += counts.count
+        if counts.first > MOST_REMEMBERED:
+            counts.first = 1
+            self.get("levels.step")[:] = 0
+        counts.count = counts.segment = 0
+        self.grow("paths.last", output)
+
+    def known_paths(self) -> KnownPaths:
+        """The paths of the answers that the last batch has emitted."""
+        count, emitted = int(self.state.paths.counts.count), int(self.cursor.emitted)
+        steps = Steps(*(column[:count] for column in self.state.paths.steps))
+        return KnownPaths(self.state.paths.last[:emitted], steps)
+
     def grow_levels(self, max_levels: int) -> bool:
         """Make room for what is short. False: that would be too much, and the matrix is dropped."""
         levels = self.state.levels
@@ -234,13 +312,18 @@ class ClosureTables:
             # Rows that end soon after their columns share the caches better, so there are not many to spare.
             columns += max(held_columns // 4, CHUNK)
             columns = -(-columns // CHUNK) * CHUNK
-        added = LEVEL_BYTES * (nodes * columns - held_nodes * held_columns)
+        level_bytes = 2 * len(_MATRICES) + (4 * len(_PATH_MATRICES) if self.finds_paths else 0)
+        added = level_bytes * (nodes * columns - held_nodes * held_columns)
         if nodes * columns > max_levels or not self.store.budget.has_room(2 * added):
             self._drop_levels()
             return False
         if nodes > held_nodes or columns > held_columns:
             self._add(dict.fromkeys(_MATRICES, (np.uint16, columns)), nodes)
             self.get("levels.level")[:held_nodes, :held_columns] = levels.level
+            if self.finds_paths:
+                self._add(dict.fromkeys(_PATH_MATRICES, (np.int32, columns)), nodes)
+                self.get("levels.via")[:held_nodes, :held_columns] = levels.via
+                self.get("levels.step")[:held_nodes, :held_columns] = levels.step
             self.grow("levels.root", columns)
             self.grow(_PER_LEVEL_NODE, nodes)
         if levels.counts.short_edges:

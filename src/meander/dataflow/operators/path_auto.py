@@ -19,7 +19,15 @@ from typing import NamedTuple
 import numpy as np
 
 from meander.dataflow.batch import NO_PAIRS, Batch, concat_batches, empty_batch, merge_inputs, take_rows
-from meander.dataflow.operator import Context, Operator, Pending, Ready
+from meander.dataflow.operator import (
+    NO_KNOWN_PATHS,
+    Context,
+    KnownPaths,
+    Operator,
+    Pending,
+    Ready,
+    concat_paths,
+)
 from meander.dataflow.operators.path_closure import PathClosure
 from meander.dataflow.operators.path_trees import PathTrees
 from meander.dataflow.state import Array, Fields, Store
@@ -153,8 +161,11 @@ class PathAuto(Operator):
 
     def start(self, inputs: Sequence[Batch], upto: int) -> Pending:
         batch = merge_inputs(inputs, self.relations)
+        self.trees.begin_paths()
+        self.known: list[KnownPaths] = []
         state = self.state
         state.batches += 1
+        self.has_closure = False
         out, begin, size = NO_PAIRS, 0, batch.ts.size
         while state.operator == TREES and begin < size:
             end = self._end_of_part(batch.ts, begin)
@@ -163,9 +174,12 @@ class PathAuto(Operator):
             edges = self._without_demand(part)
             before = out.ts.size
             out = self.trees.process(edges, reached, before)
+            if self.trees.known_paths is not None:
+                self.known = [self.trees.known_paths]
             begin = end
             self._count(edges.ts.size, count_segments(edges), out.ts.size - before, reached)
         if state.operator == CLOSURE and (begin < size or begin == 0):
+            self.has_closure = True
             rest = take_rows(batch, slice(begin, size))
             pending = self.closure.start_merged(rest, upto, take_rows(batch, slice(begin)))
             edges = self._without_demand(rest)
@@ -173,6 +187,13 @@ class PathAuto(Operator):
             return AutoPending(out, pending, lambda pairs: self._finish(pairs, edges.ts.size, walked))
         self.closure.clock[0] = upto
         return Ready(out)
+
+    @property
+    def known_paths(self) -> KnownPaths | None:
+        if not self.trees.proves or not self.closure.proves:
+            return None
+        closure = self.closure.known_paths if self.has_closure else None
+        return concat_paths([*self.known, *([closure] if closure else [])] or [NO_KNOWN_PATHS])
 
     def _finish(self, pairs: Batch, rows: int, walked: int) -> Batch:
         """Compare costs after a batch of the closure; the pairs to emit because of a switch."""

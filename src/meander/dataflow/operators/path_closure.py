@@ -25,7 +25,15 @@ from meander.dataflow.batch import (
     merge_outputs,
     take_rows,
 )
-from meander.dataflow.operator import Context, Operator, Pending, Ready
+from meander.dataflow.operator import (
+    NO_KNOWN_PATHS,
+    Context,
+    KnownPaths,
+    Operator,
+    Pending,
+    Ready,
+    merge_paths,
+)
 from meander.dataflow.operators.closure_tables import (
     PER_EDGE,
     PER_NODE,
@@ -34,6 +42,7 @@ from meander.dataflow.operators.closure_tables import (
     bytes_per_item,
     make_moves,
     make_request,
+    moves_by_state,
 )
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import Array, Store
@@ -47,7 +56,7 @@ from meander.kernels.closure.walk import walk_batch
 from meander.kernels.forest import STATES
 from meander.kernels.graph import ROWS, UNDONE
 from meander.kernels.record import layout
-from meander.kernels.status import FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_TABLE
+from meander.kernels.status import FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH, FULL_STEPS, FULL_TABLE
 from meander.physical.plan import PathOp
 
 MIN_OUTPUT = 1024
@@ -101,6 +110,9 @@ class ClosureShare:
 
     def _grow_output(self, slot: int, length: int, content: Batch) -> None:
         self.outputs[slot] = grow_batch(content, length, self.store, f"{self.tables.prefix}output {slot}")
+        if self.tables.finds_paths:
+            self.tables.grow("paths.last", length)
+            self.tables.bind()
 
     def _double_output(self, slot: int) -> None:
         output, usual = self.outputs[slot], self.store.first_capacity(USUAL_OUTPUT)
@@ -126,11 +138,13 @@ class ClosureShare:
                 FULL_SCRATCH: tables.grow_subgraph,
                 FULL_MATRIX: grow_levels,
                 FULL_TABLE: lambda: tables.grow_staged(rows),
+                FULL_STEPS: tables.grow_steps,
             },
         )
         levels = tables.state.levels.counts
+        self.answers = take_rows(self.outputs[work.slot], slice(int(tables.cursor.emitted)))
         return WalkResult(
-            take_rows(self.outputs[work.slot], slice(int(tables.cursor.emitted))),
+            self.answers,
             int(tables.state.demand.counts.undemanded),
             int(levels.columns) if levels.is_ready else -1,
         )
@@ -143,6 +157,7 @@ class ClosureShare:
             tables.reserve_vertices(work.capacity)
         total = work.rows_seen + work.edges.size
         tables.reserve_rows(total)
+        tables.begin_paths(self.outputs[work.slot].ts.size)
         tables.grow("staged.offset", min(work.changes.batch.ts.size, MAX_SEGMENT_ROWS) + 2)
         edges = tables.get("segment.edge")
         edges[work.rows_seen : total] = work.edges
@@ -204,19 +219,29 @@ class PathClosure(Operator):
         )
         self.clock = self.store.array("clock", 1, np.int64, -1)
         roots = np.array(sorted(context.pin(node.root)), np.int32)
+        self.proves = context.proves and self.demanded < 0
+        out_move = moves_by_state(self.automaton)
         self.shares = []
         for share in range(self.pool.threads):
             request = make_request(
                 roots, share, self.pool.threads, expiries=self.expiries, paths=context.paths
             )
             moves = make_moves(self.automaton)
-            tables = ClosureTables(self.store, f"share {share} ", moves, request, self.demanded)
+            tables = ClosureTables(
+                self.store,
+                f"share {share} ",
+                moves,
+                request,
+                self.demanded,
+                out_move if self.proves else None,
+            )
             self.shares.append(ClosureShare(tables, context.ahead + 1, MOST_LEVELS))
         self.version = 0  # of the caches: those of a share are dropped if theirs is another
         self.packed = self.graph.packed
         self.rows_seen = 0  # rows of the window's graph that the last walk has copied
         self.rows_seen_version = 0
         self.slot = 0
+        self.walked = False  # whether the last batch had anything to walk
         self.undemanded_pairs = 0  # of the last batch: found and not demanded
         self.cached_roots = 0  # number of roots in the matrices after the last batch; 0: there are none
 
@@ -263,7 +288,8 @@ class PathClosure(Operator):
         """
         horizon = int(self.clock[0])
         self.clock[0] = upto
-        if batch.ts.size == 0 and self.expiries:
+        self.walked = batch.ts.size > 0 or not self.expiries
+        if not self.walked:
             return Ready(NO_PAIRS)
         work = self._prepare(batch, horizon, upto, done)
         for share in self.shares:
@@ -271,6 +297,14 @@ class PathClosure(Operator):
         return PendingWalks(
             self, [self.pool.submit(partial(share.walk, work), lane=share) for share in self.shares]
         )
+
+    @property
+    def known_paths(self) -> KnownPaths | None:
+        if not self.proves:
+            return None
+        if not self.walked:
+            return NO_KNOWN_PATHS
+        return merge_paths([(share.answers, share.tables.known_paths()) for share in self.shares])
 
     def finish(self, walks: Sequence[Task[WalkResult]]) -> Batch:
         """Await the shares of a batch."""

@@ -31,6 +31,7 @@ from meander.kernels.closure.tables import (
 )
 from meander.kernels.jit import inner_kernel, kernel, lowest_bit
 from meander.kernels.status import DONE, FULL_TABLE
+from meander.kernels.steps import NO_PATH
 
 # Where the words by `hi` and by `lo` begin in `Bits.reached` and `Bits.fresh`, and their number.
 BY_HI, BY_LO, ALL_WORDS = int64(0), int64(WORDS), int64(2 * WORDS)
@@ -407,6 +408,7 @@ def finish_block(
         elif enforced and bits.added[node, w] >> shift & ONE != NONE:
             since = 0
         answer.since = since
+        answer.step = NO_PATH
         if since < last and 0 < cursor.split < answer.exp:
             if cursor.staged == staged.answer.size:
                 return False
@@ -416,6 +418,7 @@ def finish_block(
             rest.trg = answer.trg
             rest.exp = answer.exp
             rest.since = last
+            rest.step = NO_PATH
             answer.exp = cursor.split
     return True
 

@@ -21,6 +21,7 @@ from meander.kernels.closure.tables import (
 from meander.kernels.jit import kernel
 from meander.kernels.paths import is_root
 from meander.kernels.record import Table
+from meander.kernels.steps import NO_STEP
 
 
 @kernel
@@ -84,4 +85,6 @@ def stage_empty_paths(
             if cursor.kind == GROW:
                 since = cursor.last if continues else end.since
             exp = expiry if expiry > 0 else cursor.time
-            cursor.staged = stage_answer(staged, cursor.staged, vertex, int64(vertex), exp, since, cursor)
+            cursor.staged = stage_answer(
+                staged, cursor.staged, vertex, int64(vertex), exp, since, int64(NO_STEP), cursor
+            )

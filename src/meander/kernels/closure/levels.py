@@ -255,6 +255,7 @@ def link_edge(
     levels.edge_of[row, position] = edge
     added = levels.edge[unsigned(edge)]
     added.owner = int64(row) * levels.edge_of.shape[1] + int64(position)
+    added.source = source
     added.target = target
     added.next_out = levels.node[unsigned(source)].first_out
     added.level = level

@@ -14,6 +14,7 @@ import numpy as np
 from meander.kernels.batch import Batch
 from meander.kernels.jit import Array
 from meander.kernels.record import Int32, Int64, Record, Table
+from meander.kernels.steps import Steps
 
 # Numba compiles a kernel again for each plain constant that is its argument, but not for a NumPy integer.
 int64: Any = np.int64
@@ -150,6 +151,7 @@ class StagedAnswer(Record):
     src: Int32
     trg: Int32
     since: Int32
+    step: Int32  # the last step of its path
     node: Int32  # within the bit-parallel search: where the answer's bit is
     bit: Int32
 
@@ -289,6 +291,7 @@ class LevelEdge(Record):
     level: Int32
     since: Int32  # 1 + the row of the segment that made it valid; 0: before the segment
     owner: Int32  # its position in `Levels.edge_of`
+    source: Int32
 
 
 class LevelCounts(Record):
@@ -316,6 +319,9 @@ class Levels(NamedTuple):
     level: Array
     before: Array  # by touched node and column: the level before the segment
     since: Array  # by touched node and column: 1 + the row of the segment that made the pair valid; 0: before
+    via: Array  # by node and column: the last edge of a path that lasts until the level; empty if no paths are wanted
+    early_via: Array  # by touched node and column: that of a path at `since`, or `AT_STEP` - its last step
+    step: Array  # by node and column: the last step of the path by `via`, see `level_paths`
     node: Table[LevelNode]
     edge: Table[LevelEdge]
     edge_of: Array  # by row of the window's graph and move of its relation: the edge, or -1
@@ -325,6 +331,22 @@ class Levels(NamedTuple):
     queue: Array
     touched: Array
     counts: LevelCounts
+
+
+class StepCounts(Record):
+    count: Int64  # number of steps
+    first: Int64  # the number of the batch's first step, as `Levels.step` has it
+    segment: Int64  # number of steps before the segment
+
+
+class LevelPaths(NamedTuple):
+    """The paths of the batch's answers as steps (`kernels.steps`), if paths are wanted."""
+
+    steps: Steps
+    since: Array  # by step: 1 + the row of the segment from which on the path is valid
+    last: Array  # by row of the output: the last step of its path
+    out_move: Array  # by move: its number among the moves by state
+    counts: StepCounts
 
 
 class ClosureState(NamedTuple):
@@ -339,3 +361,4 @@ class ClosureState(NamedTuple):
     bits: Bits
     levels: Levels
     staged: Staged
+    paths: LevelPaths

@@ -10,6 +10,7 @@ from meander.kernels.batch import Batch
 from meander.kernels.closure.bits import search_block
 from meander.kernels.closure.demand import stamp_demand
 from meander.kernels.closure.empty_path import stage_empty_paths
+from meander.kernels.closure.level_paths import stage_proved
 from meander.kernels.closure.segment import finish_step, take_step
 from meander.kernels.closure.staging import emit_answers
 from meander.kernels.closure.subgraph import build_subgraph
@@ -33,11 +34,11 @@ from meander.kernels.status import DONE, FULL_MATRIX, FULL_OUTPUT, FULL_SCRATCH,
 def walk_batch(changes: Input, state: ClosureState, out: Batch, cursor: Cursor) -> int:
     """Walk a batch of changes, then let time advance to `cursor.upto`.
 
-    Returns DONE, or what is full: FULL_SCRATCH (the subgraph), FULL_MATRIX, FULL_TABLE (what is staged), FULL_OUTPUT;
-    called again with more room, it continues where it stopped.
+    Returns DONE, or what is full: FULL_SCRATCH (the subgraph), FULL_MATRIX, FULL_TABLE (what is staged), FULL_STEPS,
+    FULL_OUTPUT; called again with more room, it continues where it stopped.
     """
     # One kernel for all phases: with one for each, all kernels below would be optimized once more.
-    automaton, request, segment, demand, _, subgraph, bits, levels, staged = state
+    automaton, request, segment, demand, _, subgraph, bits, levels, staged, paths = state
     while True:
         if cursor.phase == START:
             if not take_step(changes, segment, demand, request, cursor):
@@ -66,6 +67,8 @@ def walk_batch(changes: Input, state: ClosureState, out: Batch, cursor: Cursor) 
             if cursor.by_levels:
                 if demand.counts.is_enforced:
                     status = stage_demanded(segment, levels, automaton, demand, staged, cursor)
+                elif paths.last.size:
+                    status = stage_proved(segment, levels, automaton, paths, staged, cursor)
                 else:
                     status = stage_gained(levels, automaton, staged, cursor)
                 if status != DONE:
@@ -85,5 +88,6 @@ def walk_batch(changes: Input, state: ClosureState, out: Batch, cursor: Cursor) 
 
         if cursor.emitted + cursor.staged > out.ts.size:
             return FULL_OUTPUT
-        emit_answers(changes, staged, request, out, cursor)
+        emit_answers(changes, staged, request, out, paths.last, cursor)
+        paths.counts.segment = paths.counts.count
         finish_step(segment, demand, cursor)

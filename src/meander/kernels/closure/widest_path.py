@@ -41,10 +41,12 @@ from meander.kernels.closure.tables import (
 )
 from meander.kernels.jit import inner_kernel, kernel, lowest_bit, unsigned
 from meander.kernels.status import DONE, FULL_SCRATCH, FULL_TABLE, UNUSABLE
+from meander.kernels.steps import NO_PATH, NO_STEP
 
 NEVER = 65_535  # in `Levels.since`: the pair is not valid
 LAST_BIT = 62  # of `LevelNode.gained`: it stands for all chunks from there on
 ALL_CHUNKS = int64(-1)
+NO_PATH_KNOWN = int64(NO_PATH)
 
 
 @inner_kernel
@@ -65,7 +67,47 @@ def touch_node(levels: Levels, node: int, now: int) -> int:
             level = levels.level[node, column]
             levels.before[row, column] = level
             levels.since[row, column] = zero if level > passed else never
+        if levels.via.size:
+            for i in range(padded_columns(levels)):
+                levels.early_via[row, unsigned(i)] = levels.via[node, unsigned(i)]
     return touch
+
+
+@inner_kernel
+def lead_over(levels: Levels, source: int, target: int, edge: int, begin: int, now: int) -> None:
+    """Let the paths of a chunk of columns that gain over an edge, which is about to be relaxed, end with it."""
+    level, via, step = levels.level, levels.via, levels.step
+    limit, passed = np.uint16(levels.edge[edge].level), np.uint16(now)
+    gains = False
+    for i in range(CHUNK):
+        column = unsigned(begin + i)
+        offered = level[source, column]
+        offered = offered if offered < limit else limit
+        held = level[target, column]
+        gains = gains | bool(offered > (held if held > passed else passed))
+    if not gains:
+        return
+    number, no_step = np.int32(edge), np.int32(NO_STEP)
+    for i in range(CHUNK):
+        column = unsigned(begin + i)
+        offered = level[source, column]
+        offered = offered if offered < limit else limit
+        held = level[target, column]
+        more = offered > (held if held > passed else passed)
+        via[target, column] = number if more else via[target, column]
+        step[target, column] = no_step if more else step[target, column]
+
+
+@inner_kernel
+def lead_early_over(levels: Levels, from_row: int, to_row: int, edge: int, begin: int) -> None:
+    """The same for the paths by which pairs first become valid, by touched node."""
+    since, early_via = levels.since, levels.early_via
+    row, number = np.uint16(levels.edge[edge].since), np.int32(edge)
+    for i in range(CHUNK):
+        column = unsigned(begin + i)
+        offered = since[from_row, column]
+        offered = offered if offered > row else row
+        early_via[to_row, column] = number if offered < since[to_row, column] else early_via[to_row, column]
 
 
 @inner_kernel
@@ -77,6 +119,7 @@ def relax_edge(levels: Levels, source: int, edge: int, chunks: int, now: int) ->
         return 0
     limit, passed, row = np.uint16(levels.edge[edge].level), np.uint16(now), np.uint16(edge_since)
     source_touch, target_touch = levels.node[source].touch, levels.node[target].touch
+    finds_paths = levels.via.size > 0
     # Over an old edge from a node without new pairs none can come.
     brings_pairs = is_dated and (edge_since > 0 or levels.node[source].has_new_pairs != 0)
     gained = 0
@@ -97,6 +140,8 @@ def relax_edge(levels: Levels, source: int, edge: int, chunks: int, now: int) ->
             if not more:
                 continue
             target_touch = touch_node(levels, target, now)
+        if finds_paths:
+            lead_over(levels, source, target, edge, begin, now)
         for i in range(CHUNK):
             column = unsigned(begin + i)
             offered = level[source, column]
@@ -108,6 +153,8 @@ def relax_edge(levels: Levels, source: int, edge: int, chunks: int, now: int) ->
         if brings_pairs:
             earlier = False
             from_row, to_row = unsigned(source_touch), unsigned(target_touch)
+            if finds_paths:
+                lead_early_over(levels, from_row, to_row, edge, begin)
             for i in range(CHUNK):
                 column = unsigned(begin + i)
                 offered = since[from_row, column]
@@ -316,7 +363,9 @@ def stage_gained(levels: Levels, automaton: Moves, staged: Staged, cursor: Curso
                     level, before, since = look_up(levels, automaton, vertex, column, i)
                 if level > before and not (accepts_empty and source == vertex):
                     row = last if before > passed else min(since - 1, last)
-                    at = stage_answer(staged, at, source, vertex, origin + level * unit, row, cursor)
+                    at = stage_answer(
+                        staged, at, source, vertex, origin + level * unit, row, NO_PATH_KNOWN, cursor
+                    )
     cursor.staged = at
     return DONE
 
@@ -347,7 +396,7 @@ def stage_demanded(
             row = min(since - 1, last)
         elif is_added:
             row = 0
-        at = stage_answer(staged, at, pair.src, target, origin + level * unit, row, cursor)
+        at = stage_answer(staged, at, pair.src, target, origin + level * unit, row, NO_PATH_KNOWN, cursor)
     cursor.staged = at
     demand.counts.undemanded += max(0, count_gains(levels, automaton) - at)
     return DONE
