@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -83,6 +84,15 @@ class S3Server:
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def cluster_variables(server: S3Server, folder: Path) -> dict[str, str]:
+    """The environment in which `local_cluster` has its checkpoint on the server, in a folder of the same name."""
+    return {
+        "CHECKPOINT": f"s3a://{BUCKET}/{folder.name}",
+        "HADOOP": json.dumps(server.settings),
+        "JARS": str(s3a_jars()),
+    }
 
 
 def serve(port: str) -> None:

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from s3_server import BUCKET, KEY, SECRET, S3Server
 
-from meander.errors import ArgumentError, StateError
+from meander.dataflow.layout import StreamLayout
+from meander.errors import ArgumentError, InputError, StateError
 from meander.spark.cell.store import KEEP_SNAPSHOTS, read_snapshot, write_snapshot
 from meander.spark.checkpoint import locks
 from meander.spark.checkpoint.locks import Lock, lock_checkpoint
@@ -28,6 +31,7 @@ from meander.spark.checkpoint.storage import (
 )
 from meander.spark.checkpoint.stores import merged_settings, store_settings
 from meander.spark.input.ledger import END_SIGNAL, Ledger
+from meander.spark.input.reader import read_segment, size_of
 from meander.spark.output.journal import CheckpointJournal
 from meander.spark.session import Session
 
@@ -149,6 +153,34 @@ def test_a_ledger_goes_on_where_its_entries_end(folder: Location, tmp_path: Path
     (folder / "ledger" / "000000002.json").unlink()
     with pytest.raises(StateError, match=r"not whole: .*/ledger/000000002.json is missing"):
         open_ledger()
+
+
+def test_the_copy_of_a_static_dataframe_is_read_once_and_its_change_is_seen(server: S3Server) -> None:
+    folder = server.folder("copied/meander")
+    copy = folder / "static" / "s"
+    table = pa.table({"src": ["a", "b"], "label": ["x", "x"], "trg": ["b", "c"], "ts": [1, 2]})
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer)
+    content = buffer.getvalue().to_pybytes()
+    write_whole(copy / "part-0.parquet", content)
+    write_whole(copy / "_SUCCESS")
+
+    def open_ledger() -> Ledger:
+        return Ledger(folder / "ledger", {"s": str(copy)}, ("s",), frozenset({"s"}), 1000)
+
+    ledger = open_ledger()
+    assert ledger.advance(0) == 1
+    (segment,) = ledger.entry(1).segments
+    assert ledger.entry(1).closed == ("s",)
+    assert size_of([segment], folder) == len(content)
+    ((edges, rejects),) = read_segment(segment, StreamLayout("s"), folder)
+    assert (edges.ts.tolist(), rejects) == ([1, 2], [])
+    again = open_ledger()
+    again.check_files()
+    assert again.unread() == ""
+    write_whole(copy / "part-0.parquet", content.replace(b"x", b"y"))
+    with pytest.raises(InputError, match=r"part-0.parquet has changed since it was read"):
+        open_ledger().check_files()
 
 
 def test_a_run_is_asked_to_end_through_its_store(folder: Location) -> None:

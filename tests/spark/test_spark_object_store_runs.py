@@ -11,7 +11,7 @@ import pytest
 from incidents import CLOSURE, assert_undisturbed, generate, read_records, write_tsv
 from kafka_broker import NoKafka
 from run_processes import PATIENCE, Command
-from s3_server import BUCKET, S3Server, s3a_jars
+from s3_server import BUCKET, S3Server, cluster_variables, s3a_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -54,3 +54,16 @@ def test_a_killed_run_goes_on_from_its_checkpoint_in_a_store(server: S3Server, t
         assert part in stored
     assert "meander/lock" not in stored
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "log", "out.jsonl"]
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_the_copy_of_a_static_dataframe_is_in_the_store(server: S3Server, tmp_path: Path, cells: int) -> None:
+    rows = generate(72, 400)
+    write_tsv(tmp_path / "s.tsv", rows)
+    script = str(Path(__file__).with_name("static_copy.py"))
+    with Command(tmp_path, script, str(tmp_path), str(cells), **cluster_variables(server, tmp_path)) as run:
+        assert run.process.wait(PATIENCE) == 0, run.said()
+    assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, rows)
+    stored = server.objects(tmp_path.name)
+    assert "meander/static/s/_SUCCESS" in stored
+    assert not (tmp_path / "checkpoint").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,13 @@ from meander.errors import InputError
 from meander.syntax.values import ValueType
 
 
+class StoredFile(Protocol):
+    """A file that is not on a disk, with those methods of a path that reading it takes."""
+
+    def stat(self) -> Any: ...
+    def open(self) -> Any: ...
+
+
 class ParquetFormat(FileFormat):
     row_hint = "an edge has src, label, trg, ts and perhaps op"
 
@@ -25,7 +33,7 @@ class ParquetFormat(FileFormat):
         with open_parquet(path, layout):
             pass
 
-    def read(self, path: Path, options: ReadOptions) -> Iterator[Chunk]:
+    def read(self, path: Path | StoredFile, options: ReadOptions) -> Iterator[Chunk]:
         meter, layout = options.meter, options.layout
         before, size = meter.bytes, path.stat().st_size
         read = 0
@@ -54,10 +62,10 @@ def read_schema(path: Path) -> pa.Schema:
 
 
 @contextmanager
-def open_parquet(path: Path, layout: StreamLayout) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path | StoredFile, layout: StreamLayout) -> Iterator[pq.ParquetFile]:
     """A Parquet file with the columns of edges; damage met while it is open is an error that names it."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path if isinstance(path, Path) else path.open()) as file:
             check_schema(file.schema_arrow, layout, str(path))
             yield file
     except (pa.ArrowException, OSError) as error:

@@ -20,6 +20,7 @@ from meander.spark.cell.admission import Admission, merged_tuples
 from meander.spark.cell.job import Job
 from meander.spark.cell.manifest import CellManifest
 from meander.spark.cell.scatter import FIRST_STAGE
+from meander.spark.checkpoint.storage import location
 from meander.spark.edge_codec import chunk_edges, count_rejects, rejects_row
 from meander.spark.input.reader import read_segments
 from meander.spark.messages import (
@@ -60,7 +61,7 @@ def order_input(
     """
     alone = len(job.streams) == 1
     heard: set[str] = set()
-    for chunk in merge_partitions(job, ingest, read_segments(chunks, job.layout)):
+    for chunk in merge_partitions(job, ingest, read_segments(chunks, job.layout, location(job.snapshots))):
         if chunk.kind != Kind.EDGES:
             yield from forward(chunk)
             counts["rejected"] += count_rejects(chunk.data) if chunk.kind == Kind.REJECTS else 0

@@ -99,7 +99,7 @@ class ObjectPath:
     def write_bytes(self, *parts: bytes | memoryview) -> None:
         """Write the object: it has all of the parts or does not change."""
         with self._reached() as (store, path), store.open_output_stream(path) as stream:
-            # Only the end of the stream makes the object. What fails before is the store alone, and then its end too.
+            # The end of the stream makes the object, and fails if a part before it has failed.
             for part in parts:
                 stream.write(part)
 

@@ -205,11 +205,12 @@ class EdgeReader(DataSourceStreamReader, EndsWithInput):
         base = partition.number << PARTITION_SHIFT
         layouts = {name: StreamLayout.from_json(fields) for name, fields in self.intake.layouts.items()}
         scatter = unpack_scatter(self.intake.scatter)
-        first = [bytes_read(size_of(partition.segments), base)]
+        segments, checkpoint = partition.segments, self.intake.ledger
+        first = [bytes_read(size_of(segments, checkpoint), base)]
         if partition.number == 0:
             first += [tick(), *map(closed, partition.closed)]
             first += [input_changed(partition.error)] if partition.error else []
-        for count, chunk in enumerate(read_chunks(partition.segments, layouts.__getitem__), start=base):
+        for count, chunk in enumerate(read_chunks(segments, layouts.__getitem__, checkpoint), start=base):
             yield message_rows(scatter.send([*first, chunk._replace(position=count)]))
             first = []
         if first:

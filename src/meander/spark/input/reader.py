@@ -11,56 +11,68 @@ import pyarrow as pa
 from meander.dataflow.edges import Edges, Reason, Reject, empty_edges
 from meander.dataflow.files import open_file
 from meander.dataflow.layout import StreamLayout
+from meander.dataflow.sources.parquet import ParquetFormat
 from meander.dataflow.sources.reader import read_file
 from meander.dataflow.sources.registry import file_format
 from meander.dataflow.sources.source import ReadOptions
 from meander.dataflow.sources.text import TextReader
 from meander.dataflow.tabular import from_arrow
 from meander.errors import InputError
+from meander.spark.checkpoint.storage import Location, ObjectPath, sibling
 from meander.spark.edge_codec import rejects_chunk
 from meander.spark.input.fingerprints import changed
 from meander.spark.input.ledger import WHOLE, Segment
 from meander.spark.messages import CHUNK_ROWS, Chunk, Kind, bytes_read, listed_segments, lost_rows
 
+NO_STORE = Path()
+"""In place of a checkpoint: all files are on disks."""
+
 LayoutOf = Callable[[str], StreamLayout]
 """The layout of a stream's rows, by its name."""
 
 
-def read_chunks(segments: Iterable[Segment], layout: LayoutOf) -> Iterator[Chunk]:
-    """The chunks of segments, in order, all at position 0; `layout` gives that of a stream."""
+def read_chunks(
+    segments: Iterable[Segment], layout: LayoutOf, checkpoint: Location = NO_STORE
+) -> Iterator[Chunk]:
+    """The chunks of segments, in order, all at position 0; `layout` gives that of a stream.
+
+    A file in a store is read as the `checkpoint` that is there too.
+    """
     for segment in segments:
         stream = segment.stream
         try:
-            for edges, rejects in read_segment(segment, layout(stream)):
+            for edges, rejects in read_segment(segment, layout(stream), checkpoint):
                 yield from chunks_of(edges, rejects, stream)
         except InputError as error:
             # The edges before the damage are still processed; then the run ends with the error.
             yield lost_rows(stream, error)
 
 
-def read_segments(chunks: Iterable[Chunk], layout: LayoutOf) -> Iterator[Chunk]:
+def read_segments(
+    chunks: Iterable[Chunk], layout: LayoutOf, checkpoint: Location = NO_STORE
+) -> Iterator[Chunk]:
     """The same chunks; instead of a list of segments, the chunks that they hold, in order."""
     for chunk in chunks:
         if chunk.kind != Kind.SEGMENTS:
             yield chunk
             continue
         segments = [Segment(*fields) for fields in listed_segments(chunk)]
-        yield bytes_read(size_of(segments), chunk.position)
-        yield from prefetch(read_chunks(segments, layout))
+        yield bytes_read(size_of(segments, checkpoint), chunk.position)
+        yield from prefetch(read_chunks(segments, layout, checkpoint))
 
 
-def size_of(segments: Iterable[Segment]) -> int:
+def size_of(segments: Iterable[Segment], checkpoint: Location = NO_STORE) -> int:
     """The number of bytes in the segments."""
     return sum(
-        file_size(segment.path) if segment.end == WHOLE else segment.end - segment.start
+        file_size(sibling(segment.path, checkpoint)) if segment.end == WHOLE else segment.end - segment.start
         for segment in segments
     )
 
 
-def file_size(path: str) -> int:
+def file_size(path: Location) -> int:
     """The size of a file, 0 if it is gone."""
     try:
-        return Path(path).stat().st_size
+        return path.stat().st_size
     except OSError:
         return 0
 
@@ -161,8 +173,15 @@ def header_line(path: Path) -> bytes:
     return b""
 
 
-def read_segment(segment: Segment, layout: StreamLayout) -> Iterator[tuple[Edges, list[Reject]]]:
+def read_segment(
+    segment: Segment, layout: StreamLayout, checkpoint: Location = NO_STORE
+) -> Iterator[tuple[Edges, list[Reject]]]:
     """The edges of a segment, with the rejects found beside them."""
+    file = sibling(segment.path, checkpoint)
+    if isinstance(file, ObjectPath):
+        # Spark has written it, for a static DataFrame.
+        yield from ParquetFormat().read(file, ReadOptions(layout, CHUNK_ROWS))
+        return
     if segment.end == WHOLE:
         yield from read_file(segment.path, ReadOptions(layout, CHUNK_ROWS))
         return
