@@ -1,0 +1,151 @@
+"""A run continues with another number of cells: what was emitted stays emitted, and the law holds for all records."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from cells_in_process import Cells, batches_of_case, forget, run_case
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from incidents import generate, instants_held
+from recovery import table_cases
+
+import meander
+from judge import judge
+from law import naming, plans_enumerated_once
+from meander.dataflow.tabular import edges_of
+from meander.engine import compile_query
+from meander.errors import StateError
+from meander.options import RunOptions
+from meander.physical.path_operators import PATH_OPERATORS
+from meander.spark.cell.redistribution import redistribute
+from meander.spark.edge_codec import edges_chunk
+from meander.spark.messages import closed
+from oracle import expect
+from strategies import cases, property_cases
+
+EXAMPLES = int(os.environ.get("MEANDER_RESTART_EXAMPLES", "10"))
+MANY_EXAMPLES = int(os.environ.get("MEANDER_MANY_RESTART_EXAMPLES", "2000"))
+drawn = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+NUMBERS = st.lists(st.sampled_from([1, 2, 3, 8]), min_size=2, max_size=3)
+SIZES = st.sampled_from([1, 3])
+
+
+def restarted(run: Cells, cells: int, queries: Any, **options: Any) -> Cells:
+    """The same run with another number of cells."""
+    other = Cells(queries, cells, **options)
+    other.local.stores = redistribute(run.jobs, run.local.stores, other.jobs)
+    other.rejects = run.rejects
+    other.answers[0] = run.records
+    return other
+
+
+def hold_law(case, numbers, size, path_operator, *, forgetful=False, starts=()) -> None:
+    plan = None if case.plan is None else case.plan % len(meander.plans(case.text))
+    queries = [compile_query(case.text, RunOptions(plan=plan), name="q")]
+    options = {
+        "paths": case.paths,
+        "mode": case.mode,
+        "lateness": case.lateness,
+        "path_operator": path_operator,
+    }
+    run = Cells(queries, numbers[0], **options)
+    schemas = run.staged.schemas
+    pending = dict(zip(starts, numbers[1:], strict=False))
+    for at, chunks in enumerate(batches_of_case(case, size, schemas)):
+        if at in pending:
+            try:
+                run = restarted(run, pending.pop(at), queries, **options)
+            except StateError as error:
+                assert case.mode == "changes"
+                assert "deletions" in error.message  # noqa: PT017
+        own = [chunk for chunk in chunks if chunk.stream in run.staged.streams]
+        run.step(own, forget if forgetful else None)
+    judge(run.records, expect(case.query, case.streams, case.lateness), mode=case.mode, paths=case.paths)
+    assert sorted(run.rejects) == sorted(run_case(case, 1, size).rejects)
+
+
+STARTS = st.lists(st.integers(1, 6), min_size=1, max_size=2, unique=True).map(sorted)
+
+
+@given(
+    case=cases(),
+    numbers=NUMBERS,
+    size=SIZES,
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+    starts=STARTS,
+)
+@drawn
+def test_the_law_holds_across_restarts_with_other_numbers_of_cells(
+    case, numbers, size, path_operator, starts
+) -> None:
+    hold_law(case, numbers, size, path_operator, starts=starts)
+
+
+@given(
+    case=st.one_of(property_cases(), table_cases()),
+    numbers=NUMBERS,
+    size=SIZES,
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+    starts=STARTS,
+)
+@drawn
+def test_the_law_holds_across_restarts_of_cells_that_read_values(
+    case, numbers, size, path_operator, starts
+) -> None:
+    with naming(case), plans_enumerated_once():
+        hold_law(case, numbers, size, path_operator, starts=starts)
+
+
+@pytest.mark.slow
+@given(
+    case=st.one_of(cases(), property_cases(), table_cases()),
+    numbers=st.lists(st.sampled_from([1, 2, 3, 8, 27]), min_size=2, max_size=3),
+    size=SIZES,
+    path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
+    starts=STARTS,
+    forgetful=st.booleans(),
+)
+@settings(drawn, max_examples=MANY_EXAMPLES, derandomize=False)
+def test_the_law_holds_across_restarts_in_many_more_cases(
+    case, numbers, size, path_operator, starts, forgetful
+) -> None:
+    with naming(case), plans_enumerated_once():
+        hold_law(case, numbers, size, path_operator, starts=starts, forgetful=forgetful)
+
+
+DERIVED = (
+    "STREAM s WINDOW 30 SLIDE 3\n"
+    "D(x, z) <- a+(x, y), b(y, z), a(x, z).\nAnswer(x, y) <- D+(x, z) as P, b(y, z)."
+)
+
+
+@pytest.mark.parametrize("numbers", [(1, 3), (3, 1), (2, 8), (8, 3, 2)])
+def test_a_longer_run_emits_nothing_twice_when_its_cells_change(numbers) -> None:
+    rows = generate(17, 600)
+    queries = [compile_query(DERIVED, name="q")]
+    run = Cells(queries, numbers[0])
+    size = 50
+    for at, start in enumerate(range(0, 600, size)):
+        if at and at % 4 == 0 and at // 4 < len(numbers):
+            run = restarted(run, numbers[at // 4], queries)
+        before = [len(of_cell) for of_cell in run.answers]
+        run.step([edges_chunk("s", edges_of(rows[start : start + size]))])
+        if at and at % 4 == 0:
+            # Records that a restart would repeat begin before the edges of its first batch.
+            new = [
+                record
+                for of_cell, count in zip(run.answers, before, strict=True)
+                for record in of_cell[count:]
+            ]
+            assert new
+            assert all(record["ts"] >= rows[start - 1][3] for record in new)
+    run.step([closed("s")])
+    assert instants_held(run.records) == instants_held(meander.run(DERIVED, rows))
