@@ -97,8 +97,9 @@ class StandingRecords:
 
     def _measure(self, time: int, touched: Array) -> Array:
         """By step: until when the path up to it lasts."""
-        counts = self.standing.counts
-        edges, steps = np.empty(int(counts[EDGES]), np.int64), np.empty(int(counts[STEPS]), np.int64)
+        # As large as the tables: how many rows they have differs from deletion to deletion.
+        edges = np.empty(self.standing.edge_relation.size, np.int64)
+        steps = np.empty(self.standing.before.size, np.int64)
         self.store.count_buffer("lasts", edges.nbytes + steps.nbytes)
         measure_edges(self.graph.graph, self.graph.values, self.standing, time, touched, edges)
         measure_steps(self.standing, edges, steps)
