@@ -24,6 +24,7 @@ from meander.kernels.interning import (
     FRESH,
     HEAD,
     USED,
+    Entries,
     intern_codes,
     intern_names,
     locate_names,
@@ -102,11 +103,11 @@ class Vertices:
         if known is None or dictionary.numbered_by is not self.numbering:
             known = dictionary.numbers = np.full(dictionary.text.rows, NO_NUMBER, np.int32)
             dictionary.numbered_by = self.numbering
-        fixed = *dictionary.text, dictionary.hashes, known, text.code
+        entries = Entries(*dictionary.text, dictionary.hashes, known)
         cursor = np.array([0, 0], np.int64)
 
         def attempt() -> int:
-            cursor[0] = intern_codes(*fixed, self.names, numbers, cursor[0])
+            cursor[0] = intern_codes(entries, text.code, self.names, numbers, cursor[0])
             return DONE if cursor[0] == text.rows else FULL_TABLE
 
         def make_room() -> None:

@@ -44,6 +44,17 @@ class Names(NamedTuple):
     counters: Array
 
 
+class Entries(NamedTuple):
+    """A dictionary of names, spans of `data`: their hashes, and the numbers that they have so far, or else -1."""
+
+    data: Array
+    start: Array
+    end: Array
+    kind: Array
+    hash: Array
+    number: Array
+
+
 @kernel
 def put_slot(slots: Array, hashed: Any, number: int) -> None:
     """Enter a number that is not in the table."""
@@ -134,30 +145,21 @@ def intern_names(
 
 
 @kernel
-def intern_codes(
-    data: Array,
-    start: Array,
-    end: Array,
-    kind: Array,
-    hashes: Array,
-    known: Array,
-    code: Array,
-    names: Names,
-    numbers: Array,
-    row: int,
-) -> int:
-    """Number each name from `row` on, given as a code into a dictionary of which `known` has the numbers so far.
+def intern_codes(entries: Entries, code: Array, names: Names, numbers: Array, row: int) -> int:
+    """Number each name from `row` on, given as a code into a dictionary; its entries get their numbers.
 
-    `known` is -1 where a name has none yet. Stops, and returns, as `intern_names`.
+    Stops, and returns, as `intern_names`.
     """
     while row < code.size:
         entry = code[row]
-        number = np.int64(known[entry])
+        number = np.int64(entries.number[entry])
         if number < 0:
-            number = np.int64(intern_name(data, start[entry], end[entry], kind[entry], hashes[entry], names))
+            begin, end = entries.start[entry], entries.end[entry]
+            hashed = entries.hash[entry]
+            number = np.int64(intern_name(entries.data, begin, end, entries.kind[entry], hashed, names))
             if number < 0:
                 return row
-            known[entry] = number
+            entries.number[entry] = number
         numbers[row] = number
         row += 1
     return row
