@@ -58,3 +58,16 @@ def test_a_path_is_never_one_whose_edge_is_deleted(path_operator: str) -> None:
     records = answers_of(edges, path_operator)
     assert records[:3] == [("+", 2, 10, "zy"), ("-", 5, None, ""), ("+", 5, 10, "wy")]
     assert ("+", 7 if path_operator != "negative-tuple" else 10, 15, "vy") in records
+
+
+@pytest.mark.parametrize("path_operator", PATH_OPERATORS)
+def test_the_retraction_of_an_answer_that_a_deletion_shortens_has_no_path(path_operator: str) -> None:
+    # The empty path at x lasts until 15 with the second edge, and until 10 without it.
+    query = "STREAM s WINDOW 10 SLIDE 5  Answer(x, y) <- a*(x, y) as P."
+    edges = [("x", "a", "y", 4), ("x", "a", "z", 6), ("x", "a", "z", 7, "-")]
+    records = meander.run(query, edges, paths=True, path_operator=path_operator)
+    assert [
+        (record["op"], record["ts"], record["exp"], record["path"])
+        for record in records
+        if (record["src"], record["trg"]) == ("x", "x")
+    ] == [("+", 4, 10, []), ("+", 6, 15, []), ("-", 7, None, None), ("+", 7, 10, [])]

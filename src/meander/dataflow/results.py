@@ -98,7 +98,9 @@ class ResultStream:
             known = known._replace(last=np.concatenate([retracted, known.last]))
         if rows is not None:
             batch = interval_records(batch, rows)
-            known = known if known is None else known._replace(last=known.last[rows])
+            if known is not None:
+                # The path of a shortened tuple is that of its second record.
+                known = known._replace(last=np.where(batch.op > 0, known.last[rows], NO_PATH))
         return self._records(batch, upto, vertices, known)
 
     def restart(self, time: int, vertices: Vertices) -> Answers:
