@@ -156,6 +156,9 @@ def test_a_reader_of_answers_may_leave_early(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, env=environment())
     assert len(done.stdout.splitlines()) == 1
     assert b"Traceback" not in done.stderr
+    # The edges that led to the answers are counted.
+    assert b"no rows" not in done.stderr
+    assert b"50,000 edges" in done.stderr
 
 
 @pytest.mark.spark

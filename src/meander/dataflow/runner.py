@@ -21,7 +21,7 @@ from meander.physical.plan import Result
 from meander.physical.stages import longest_windows
 
 Note = Callable[[Dataflow, int, int], None]
-"""Called after each chunk: the dataflow, the number of edges, and the number of rejected rows."""
+"""Called for each chunk that has been read: the dataflow, the number of edges, and the number of rejected rows."""
 
 
 def run_local(
@@ -70,7 +70,8 @@ def run_local(
             yield from dataflow.process({}, None)
             raise
         more = not live and bool(reading) and broken is None
-        yield from dataflow.process(*ingest.release(), more=more)
+        # Before the answers: whoever reads them may leave.
         note(dataflow, count, len(rejects))
+        yield from dataflow.process(*ingest.release(), more=more)
     if broken is not None:
         raise broken
