@@ -124,10 +124,10 @@ class ProofChecker:
         for child, atom in zip(node["because"], rule.body, strict=True):
             plain = isinstance(atom.expr, Step) and atom.name is None and not atom.order
             self.edge(child, atom.expr, atom, types) if plain else self.path(child, atom)
-            properties = child.get("properties", {})
-            # A literal is not among the properties of an edge, which was chosen by it.
-            values = tuple(each for each in atom.values if each[0] in properties)
-            known = oracle.bind(replace(atom, values=values), node_ends(child), properties, known, types)
+            given = child.get("properties", {})
+            # A literal is not among the properties of an edge, nor a path among those of a derived one.
+            values = tuple(each for each in atom.values if each[0] in given)
+            known = oracle.bind(replace(atom, values=values, paths=()), node_ends(child), given, known, types)
             need(known is not None, "atoms do not meet", node)
         need(oracle.selects(rule, known), "a comparison is not true", node)
         ends = tuple(node["answer"]) if "answer" in node else node_ends(node)

@@ -70,6 +70,7 @@ class StandingRecords:
             return batch
         if self._unknown_records().size:
             touched[:] = True
+        break_empty_paths(self.standing, touched)
         lasts = self._measure(deletion, touched)
         self._index()
         out = self._output()

@@ -114,8 +114,7 @@ class Vertices:
             entry = text.code[cursor[0]]
             self._grow(int(dictionary.text.end[entry] - dictionary.text.start[entry]))
 
-        if attempt() != DONE:
-            run_to_end(self.store, cursor, attempt, {FULL_TABLE: make_room})
+        run_to_end(self.store, cursor, attempt, {FULL_TABLE: make_room})
 
     def _intern_rest(self, text: Text, hashes: Array, numbers: Array, reached: int) -> None:
         """Go on at row `reached`, for which there was no room."""

@@ -184,9 +184,10 @@ def row_of(graph: Graph, values: Values | None, standing: Standing, edge: int) -
 def measure_edges(
     graph: Graph, values: Values | None, standing: Standing, time: int, touched: Array, lasts: Array
 ) -> None:
-    """Until when each edge lasts as of `time`: for ever if its source is not `touched`, and so unchanged."""
+    """Until when each edge lasts as of `time`: for ever if its source is not `touched`, and so unchanged, or if it
+    stands for an empty path that is not broken."""
     for edge in range(standing.counts[EDGES]):
-        if not touched[standing.edge_key[edge, SRC]]:
+        if not touched[standing.edge_key[edge, SRC]] or standing.edge_relation[edge] == EMPTY_PATH:
             lasts[edge] = FOREVER
             continue
         row = row_of(graph, values, standing, edge)
