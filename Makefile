@@ -41,7 +41,7 @@ SPARK ?= 4.3
 SPARK_TESTS := run inputs many_cells recovery_processes connect pipelines tables
 
 test-spark: .venv-spark-$(SPARK)/.meander-setup
-	.venv-spark-$(SPARK)/bin/python -m pytest -q -m "spark and (tables or not slow)" $(SPARK_TESTS:%=tests/spark/test_spark_%.py)
+	.venv-spark-$(SPARK)/bin/python -m pytest -q -m "spark and (tables or matrix or not slow)" $(SPARK_TESTS:%=tests/spark/test_spark_%.py)
 
 .venv-spark-%/.meander-setup: pyproject.toml | setup
 	@echo "setting up .venv-spark-$*"

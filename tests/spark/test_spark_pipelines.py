@@ -29,6 +29,8 @@ libraries:
 """
 
 
+@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.spark
 @NEEDS_JAVA
 def test_tables_of_a_pipeline_have_the_answers_of_queries(tmp_path: Path) -> None:
