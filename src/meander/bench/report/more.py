@@ -399,9 +399,9 @@ CELL_COLUMNS = (
 def cells(results: Results) -> Section | None:
     section = Section(
         "Cells",
-        "How work and edges spread over cells, all in one process, one after the other, in batches of 5,000 "
-        "edges. [Cells](cells.md#balance-and-broadcast) explains the columns; gain and work are relative to "
-        "one cell.",
+        "How work and edges spread over cells, all in one process, one after the other, in ten batches, or "
+        "fewer of at least 5,000 edges. [Cells](cells.md#balance-and-broadcast) explains the columns; gain "
+        "and work are relative to one cell.",
     )
     gains: dict[str, list[float]] = {}
     for graph in graphs(results, "cells"):
