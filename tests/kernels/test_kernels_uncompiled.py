@@ -31,6 +31,7 @@ SELECTION = (
     "kernels/test_closure_operator.py::test_extensions_within_a_slide_are_one_record",
     "dataflow/test_ascending_paths.py",
     "dataflow/test_engine_examples.py",
+    "dataflow/test_known_paths.py",
     "dataflow/test_predicates.py::test_edges_are_selected_as_row_by_row",
     "dataflow/test_properties_input.py",
     "dataflow/test_sources.py",
@@ -40,6 +41,8 @@ SELECTION = (
     "laws/test_proof_checker.py::test_a_proof_with_one_thing_changed_is_rejected",
     "laws/test_law_local.py::test_a_named_case_holds_with_the_smallest_tables",
     "laws/test_law_path_values.py::test_a_named_case_with_path_values_holds_with_the_smallest_tables",
+    "spark/test_spark_exchange.py",
+    "spark/test_spark_many_cells.py::test_edges_of_any_label_get_to_the_cells_that_read_them",
     "spark/test_spark_recovery_law.py::test_a_named_case_holds_as_it_was_found",
 )
 """Tests that take plain Python no longer than a few seconds."""
