@@ -154,7 +154,7 @@ def _answers(
         elif isinstance(rejects, list):
             rejects.extend(row.record for row in rows)
 
-    def note(dataflow: Dataflow, edges: int, rejected: int) -> None:
+    def note(edges: int, rejected: int) -> None:
         tally.edges += edges
 
     def warn(jump: Jump) -> None:

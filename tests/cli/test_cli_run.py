@@ -14,6 +14,7 @@ import pytest
 
 import meander as library
 from command import EXAMPLES, environment, meander, refused
+from meander.options import LOCAL_BATCH_ROWS
 
 NOTIFY = str(EXAMPLES / "notify.dl")
 SOCIAL = str(EXAMPLES / "social.tsv")
@@ -159,6 +160,19 @@ def test_a_reader_of_answers_may_leave_early(tmp_path: Path) -> None:
     # The edges that led to the answers are counted.
     assert b"no rows" not in done.stderr
     assert b"50,000 edges" in done.stderr
+
+
+def test_a_label_is_not_missed_where_the_reader_of_answers_left_early(tmp_path: Path) -> None:
+    stream = tmp_path / "s.tsv"
+    edges = 4 * LOCAL_BATCH_ROWS
+    stream.write_text("".join(f"{n}\ta\t{n + 1}\t{n}\n" for n in range(edges)) + f"x\tb\ty\t{edges}\n")
+    query = "STREAM s WINDOW 1h Answer(x, y) <- (a|b)(x, y)."
+    command = (
+        f"{sys.executable} -m meander run '{query}' --runner local --stream {stream} --out - | head -n 1"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, env=environment())
+    assert f"{edges:,} edges".encode() not in done.stderr  # the last ones were not read
+    assert b"no edge" not in done.stderr
 
 
 @pytest.mark.spark

@@ -12,7 +12,7 @@ import meander
 from engine_runs import dataflow_of
 from meander.dataflow.resumption import run_to_end
 from meander.dataflow.state import FIRST_CAPACITY, Store
-from meander.errors import StalledError
+from meander.errors import ArgumentError, StalledError
 from meander.kernels.status import DONE, FULL_OUTPUT, FULL_TABLE
 
 SOURCES = Path(meander.__file__).parent
@@ -98,6 +98,15 @@ def test_one_switch_gives_every_table_the_least_room(
     # What is left has a fixed size: counters, cursors, settings.
     assert {name: size for name, size in sizes.items() if size > 16 and "clock/plan" not in name} == {}
     assert least.state_bytes < usual.state_bytes / 10
+
+
+@pytest.mark.parametrize("text", ["100", "0", "-4", "3", "many", "²"])
+def test_a_first_capacity_that_is_no_power_of_two_is_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FIRST_CAPACITY, text)
+    with pytest.raises(ArgumentError, match=f"MEANDER_FIRST_CAPACITY={text} is not a power of two"):
+        dataflow_of("STREAM s WINDOW 10 Answer(x, y) <- a(x, y).")
 
 
 @pytest.mark.parametrize("count", [256, 257, 5000])

@@ -174,3 +174,9 @@ def test_a_python_run_warns_of_a_label_that_no_edge_had() -> None:
     query = "STREAM s WINDOW 9 Answer(x, y) <- (a|b)+(x, y)."
     with pytest.warns(UserWarning, match="no edge had the label b, which the query reads"):
         list(meander.run(query, [("x", "a", "y", 1)]))
+
+
+def test_a_label_of_late_edges_alone_is_one_that_no_usable_edge_had() -> None:
+    query = "STREAM s WINDOW 9 Answer(x, y) <- (a|b)+(x, y)."
+    with pytest.warns(UserWarning, match="no edge that could be used had the label b, which the query reads"):
+        list(meander.run(query, [("x", "a", "y", 50), ("x", "b", "y", 1)], rejects=[]))

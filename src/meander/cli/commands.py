@@ -365,7 +365,8 @@ def why(
     answers: Annotated[
         str,
         typer.Argument(
-            metavar="ANSWERS", help="Answers with proofs: a .jsonl or .parquet file, a folder of them, or -."
+            metavar="ANSWERS",
+            help="Answers with proofs: a .jsonl or .parquet file, a folder of .parquet files, or -.",
         ),
     ],
     answer: Annotated[

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from meander.cli.terminal import print_warning
 from meander.dataflow.answers import Answers, AnswerSchema
-from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Reject
 from meander.dataflow.files import Meter
 from meander.dataflow.ingest import Jump
@@ -27,6 +26,7 @@ class LocalRun:
     """The `Run` of the local runner. It starts with `wait`."""
 
     resumed = False
+    left_early = False
 
     def __init__(self, request: Request) -> None:
         options = request.options
@@ -106,12 +106,13 @@ class LocalRun:
                         sink.write_merged(batch)
                     batch = []
                 if sink.done:
+                    self.left_early = True
                     break
 
     def stop(self) -> None:
         """Nothing to do: `wait` closes what it opened."""
 
-    def _count(self, dataflow: Dataflow, edges: int, rejected: int) -> None:
+    def _count(self, edges: int, rejected: int) -> None:
         self.tally.edges += edges
         for hook in self.batch_hooks:
             hook({"edges": edges, "rejected": rejected})

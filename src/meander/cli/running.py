@@ -63,6 +63,8 @@ class Run(Protocol):
 
     tally: Tally
     resumed: bool
+    left_early: bool
+    """Whether the reader of the answers left before the input ended."""
     notes: list[str]
     warn: Callable[[str], None]
     batch_hooks: list[Callable[[dict[str, Any]], None]]
@@ -97,11 +99,12 @@ def run(request: Request, runner: str) -> None:
         with progress.interrupted():
             print_warning(message)
 
-    def summarize() -> None:
+    def summarize(stopped_early: bool) -> None:
         if not started.tally.rows and not started.resumed:
             print_note("note: the input has no rows")
-        # An earlier run may have had what this one, which resumes it, has not.
-        for unseen in started.tally.unseen(started.labels_unseen) if not started.resumed else ():
+        # What no edge had may be in the input of an earlier run, which this one resumes, or in what was not read.
+        is_all_read = not started.resumed and not (stopped_early and request.is_bounded)
+        for unseen in started.tally.unseen(started.labels_unseen) if is_all_read else ():
             print_note(f"note: {unseen}")
         progress.finish(
             started.tally,
@@ -118,11 +121,11 @@ def run(request: Request, runner: str) -> None:
     except BaseException as error:
         started.stop()
         if isinstance(error, KeyboardInterrupt):
-            summarize()
+            summarize(stopped_early=True)
             if request.checkpoint is not None:
                 raise KeyboardInterrupt("stopped; the same command resumes from here") from None
         raise
-    summarize()
+    summarize(started.left_early)
     started.tally.check_used()
 
 

@@ -95,7 +95,8 @@ def read_records(source: str, vertices: Sequence[str] | None = None) -> Iterator
         files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
         if not files:
             raise InputError(
-                f"{source} has no .parquet files", hint="give a file of answers, or a folder of them"
+                f"{source} has no .parquet files",
+                hint="give a .jsonl or .parquet file of answers, or a folder of .parquet files",
             )
         for file in files:
             yield from read_table(file, vertices)

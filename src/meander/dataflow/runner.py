@@ -20,8 +20,8 @@ from meander.errors import InputError
 from meander.physical.plan import Result
 from meander.physical.stages import longest_windows
 
-Note = Callable[[Dataflow, int, int], None]
-"""Called for each chunk that has been read: the dataflow, the number of edges, and the number of rejected rows."""
+Note = Callable[[int, int], None]
+"""Called for each chunk that has been read: the number of edges, and the number of rejected rows."""
 
 
 def run_local(
@@ -33,7 +33,7 @@ def run_local(
     live: bool = True,
     reject: Callable[[list[Reject]], None] = lambda rejects: None,
     warn: Callable[[Jump], None] = lambda jump: None,
-    note: Note = lambda dataflow, edges, rejected: None,
+    note: Note = lambda edges, rejected: None,
 ) -> Iterator[tuple[Result, Answers]]:
     """Answer all queries of a dataflow over bounded sources; the answers of each batch as they come.
 
@@ -71,7 +71,7 @@ def run_local(
             raise
         more = not live and bool(reading) and broken is None
         # Before the answers: whoever reads them may leave.
-        note(dataflow, count, len(rejects))
+        note(count, len(rejects))
         yield from dataflow.process(*ingest.release(), more=more)
     if broken is not None:
         raise broken

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from meander.errors import MemoryBudgetError, StateError
+from meander.errors import ArgumentError, MemoryBudgetError, StateError
 
 Array = np.ndarray[Any, Any]
 
@@ -26,6 +26,17 @@ CACHE_LINES = 128  # processors fetch lines of 64 bytes in pairs
 FIRST_CAPACITY = "MEANDER_FIRST_CAPACITY"
 
 
+def first_capacity() -> int:
+    """The most room that any table starts with."""
+    text = os.environ.get(FIRST_CAPACITY) or str(1 << 62)
+    capacity = int(text) if text.isascii() and text.isdecimal() else 0
+    if capacity.bit_count() != 1:
+        raise ArgumentError(
+            f"{FIRST_CAPACITY}={text} is not a power of two", hint="set it to 1, 2, 4, …, or unset it"
+        )
+    return capacity
+
+
 class Budget:
     """Counts the bytes of all stores of a dataflow, and refuses growth past `limit`."""
 
@@ -33,7 +44,7 @@ class Budget:
         self.limit = limit
         self.used = 0
         self.lock = Lock()
-        self.first_capacity = int(os.environ.get(FIRST_CAPACITY) or 1 << 62)
+        self.first_capacity = first_capacity()
 
     def take(self, owner: str, size: int, total: int) -> None:
         """Account for `size` more bytes of `owner`, which then holds `total`."""

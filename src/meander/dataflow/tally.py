@@ -86,17 +86,22 @@ class Tally:
     def properties_unseen(self) -> list[str]:
         """A sentence about each property that no edge has had."""
         return [
-            f"no edge of the stream {stream} had a value of {name}, which the query reads"
+            f"no {self._usable_edge} of the stream {stream} had a value of {name}, which the query reads"
             for (stream, name), count in self.values.items()
             if not count
         ]
+
+    @property
+    def _usable_edge(self) -> str:
+        """What a sentence about all edges calls one: rejected ones may have had what the others have not."""
+        return "edge that could be used" if self.reasons else "edge"
 
     def unseen(self, labels: Sequence[str]) -> list[str]:
         """A sentence about the labels that no edge has had, if there are any, and about each such property; none
         without edges."""
         if not self.edges:
             return []
-        sentence = f"no edge had the label {' or '.join(labels)}, which the query reads"
+        sentence = f"no {self._usable_edge} had the label {' or '.join(labels)}, which the query reads"
         return [*([sentence] if labels else ()), *self.properties_unseen]
 
     def read_properties(self, layouts: Mapping[str, StreamLayout]) -> None:

@@ -57,6 +57,7 @@ class Run:
         self.tally.read_properties(job.layouts)
         self.state_bytes = 0
         self.bytes_read = 0  # of the files of all streams, since the checkpoint was created
+        self.left_early = False  # a broken pipe is an error of this runner
         self.resumed = bool(offset_files(checkpoint, "commits"))
         self.warn: Callable[[str], None] = lambda message: warnings.warn(message, stacklevel=2)
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
