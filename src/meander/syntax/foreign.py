@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from meander.errors import QueryError, Span
 
 _NAME = r"(?:[^\W\d]\w*|`(?:[^`\r\n]|``)+`)"
+_QUOTED = r""""[^"]*"|'[^']*'"""
+_SUM = r"(?:[^,():]|\([^():]*\))+[-+*/](?:[^,():]|\([^():]*\))*"
+"""An expression among arguments, in which parentheses are not nested."""
 _SIGN = r"(?:<=|>=|!=|<>|=|<(?!-)|>)"
 
 REACH = 400
@@ -41,6 +44,9 @@ def explain_foreign(
                     for name, group in match.groupdict().items()
                     if group is not None
                 }
+                if "sum" in groups:
+                    groups |= _instead_of_sum(groups["sum"], groups.get("name"))
+                    groups["before"] = groups.get("before", "") + " " if groups.get("before") else ""
                 written = match[0].rstrip()
                 return QueryError(
                     construct.message.format(**groups),
@@ -49,6 +55,21 @@ def explain_foreign(
                     hint=construct.hint.format(**groups),
                 )
     return None
+
+
+def _instead_of_sum(expression: str, name: str | None) -> dict[str, str]:
+    """What to write instead of computing: `returned`, the values that an expression is computed from, named, and
+    `free`, a variable for the property `name` that the expression does not have."""
+    operands = dict.fromkeys(re.findall(rf"""{_QUOTED}|((?<![\w.])(?:{_NAME}\.)?{_NAME})""", expression))
+    operands.pop("", None)
+    names = [operand.rpartition(".")[2] for operand in operands]
+    if len(set(names)) < len(names):
+        names = [operand.replace(".", "_") for operand in operands]
+    returned = ", ".join(f"{of}: {operand}" for of, operand in zip(names, operands, strict=True))
+    return {
+        "returned": returned or "m: m",
+        "free": name if name is not None and name not in operands else "v",
+    }
 
 
 def _construct(pattern: str, message: str, hint: str) -> Construct:
@@ -143,14 +164,16 @@ IN_DATALOG = (
         "write {label}(x, y), {test}",
     ),
     _construct(
-        rf"(?P<head>{_NAME})\s*\([^()]*?(?P<name>{_NAME})\s*:\s*(?P<sum>[^,():]+[-+*/][^:)]*)\)\s*(?=<-|:-|←)",
+        rf"(?P<head>{_NAME})\s*\((?P<before>[^()]*?)(?:(?P<name>{_NAME})\s*:\s*)?(?P<sum>{_SUM})"
+        r"(?P<after>(?:,(?:[^()]|\([^()]*\))*)?)\)\s*(?=<-|:-|←)",
         "a head returns values as they are bound, and computes none",
-        "return what {sum} is computed from, {head}(x, y, a: a, b: b), and compute where the answers are read",
+        "return what {sum} is computed from, {head}({before}{returned}{after}), and compute where the answers "
+        "are read",
     ),
     _construct(
-        rf"(?P<name>{_NAME})\s*:\s*(?P<sum>[^,():]+[-+*/][^,():]*)",
+        rf"(?P<name>{_NAME})\s*:\s*(?P<sum>{_SUM})",
         "an argument is a variable or a value, and not computed",
-        "bind the property, and compare: {name}: m, …, m = {sum}",
+        "bind the property, and compare: {name}: {free}, …, {free} = {sum}",
     ),
     _construct(
         rf"\bor\s+(?P<atom>(?:{_NAME}\.)?{_NAME}\s*\([^()]*\))",
@@ -244,6 +267,6 @@ IN_GCORE = (
     _construct(
         rf"\{{[^{{}}]*?{_NAME}\s*:\s*(?P<sum>[^,{{}}:]+[-+*/][^,{{}}]*)",
         "a property map has values as they are, and computes none",
-        "in CONSTRUCT, return what {sum} is computed from, {{a: e.a, b: e.b}}; in MATCH, compare in WHERE",
+        "in CONSTRUCT, return what {sum} is computed from, {{{returned}}}; in MATCH, compare in WHERE",
     ),
 )

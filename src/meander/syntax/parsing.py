@@ -226,6 +226,9 @@ def _explain_token(progress: _Progress, token: Token) -> QueryError:
     misspelled = _misspelled_keyword(progress, token)
     if misspelled is not None:
         return misspelled
+    percent = _percent_for_modulo(progress)
+    if percent is not None:
+        return percent
     opening = _open_bracket(text, span.start)
     if opening is not None and not opening.closed:
         bracket = text[opening.offset]
@@ -316,6 +319,25 @@ def _misspelled_keyword(progress: _Progress, token: Token) -> QueryError | None:
                 hint=f"did you mean {fitting[0]}?",
             )
     return None
+
+
+_MODULO = re.compile(r"[ \t]*(?P<sign>%)\s*(?:\d|[^\W\d][\w.]*\s*[)\],.=<>!]|\()")
+
+
+def _percent_for_modulo(progress: _Progress) -> QueryError | None:
+    """An error for a comment that was meant as an operation: `m % 2 = 0`, after which the query cannot be read on."""
+    if not progress.tokens or "TIMES" not in progress.accepted:
+        return None
+    percent = _MODULO.match(progress.text, span_of(progress.tokens[-1]).end)
+    if percent is None:
+        return None
+    return QueryError(
+        "% starts a comment, up to the end of the line",
+        text=progress.text,
+        span=Span(*percent.span("sign")),
+        accepted=progress.phrases(progress.accepted),
+        hint="there is no modulo operator, only + - * /: return the value, and divide where the answers are read",
+    )
 
 
 class _Bracket(NamedTuple):
