@@ -120,6 +120,18 @@ def test_a_summary_has_the_first_example_of_each_reason_and_right_plurals() -> N
     )
 
 
+def test_a_bad_value_is_reported_with_the_type_that_the_query_reads() -> None:
+    query = "STREAM s WINDOW 9 Answer(x, y) <- a(x, y, amount: m), m > 'x'."
+    rows = [
+        {"src": "x", "label": "a", "trg": "y", "ts": ts, "amount": amount}
+        for ts, amount in ((1, "y"), (2, 500))
+    ]
+    with pytest.warns(
+        UserWarning, match="bad value of amount, which is read as STRING: 1 row, in row 2 of stream s"
+    ):
+        list(meander.run(query, rows))
+
+
 def test_nothing_used_is_an_error_and_no_input_is_none() -> None:
     Tally().check_used()
     tally = Tally(edges=2)

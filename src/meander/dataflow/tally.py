@@ -18,7 +18,7 @@ from meander.dataflow.state import format_bytes
 from meander.dataflow.tabular import Chunk
 from meander.errors import InputError
 from meander.syntax.durations import about_duration
-from meander.syntax.values import ALL_PROPERTIES
+from meander.syntax.values import ALL_PROPERTIES, ValueType
 
 READABLE = (Reason.TOO_LATE, Reason.JUMPS_AHEAD)
 """The reasons why an edge that could be read is not used."""
@@ -29,8 +29,8 @@ FARTHEST_START = 1 << 30
 
 TIMES = "times are integers, zero or more, in the unit that --time-unit names, or text of ISO 8601"
 VALUES = (
-    "a value has the type that the query declares or compares it with (1000 is INT, 1000.0 is FLOAT); without a "
-    "value, leave it empty or null"
+    "a property has the type that the query declares, or the type of what it is compared with, as `meander explain` "
+    "shows (1000 is INT, 1000.0 is FLOAT); without a value, leave it empty or null"
 )
 REQUIRED = (
     "every row has src, label, trg and ts; in streams with vertices one without trg is a vertex, and rows of a TABLE "
@@ -63,6 +63,7 @@ class Tally:
     examples: dict[str, Reject] = field(default_factory=dict)
     values: dict[tuple[str, str], int] = field(default_factory=dict)
     """By stream and property that the run reads: the edges that had a value of it."""
+    types: dict[tuple[str, str], ValueType] = field(default_factory=dict)
 
     @property
     def late(self) -> int:
@@ -107,6 +108,7 @@ class Tally:
     def read_properties(self, layouts: Mapping[str, StreamLayout]) -> None:
         """The run reads these properties: none has had a value yet."""
         for stream, layout in layouts.items():
+            self.types |= {(stream, name): kind for name, kind in layout.types.items()}
             for name in layout.named_properties:
                 self.values.setdefault((stream, name), 0)
 
@@ -154,9 +156,11 @@ def summary(
 def reason_line(tally: Tally, reason: str) -> str:
     """How many rows were rejected for a reason, and the first of them."""
     count, first = tally.reasons[reason], tally.examples[reason]
+    kind = tally.types.get((first.stream, reason.removeprefix(Reason.bad_value(""))))
+    read_as = "" if kind is None else f", which is read as {kind}"
     which = "the first in " if count > 1 else "in "
     noun = counted(count, "edge" if reason in READABLE else "row")
-    return f"{reason}: {noun}, {which}{position_of(first)}: {printable(first.text)}"
+    return f"{reason}{read_as}: {noun}, {which}{position_of(first)}: {printable(first.text)}"
 
 
 def rejects_summary(tally: Tally, hint: str) -> list[str]:
