@@ -16,7 +16,8 @@ from meander.dataflow.layout import stream_layouts
 from meander.dataflow.tabular import from_tuples
 from meander.engine import compile_query, open_dataflow, passes_demand, physical_plan, query_plans
 from meander.options import RunOptions
-from meander.physical.plan import PhysicalPlan, QueryPlan
+from meander.physical.builder import QueryPlan
+from meander.physical.plan import PhysicalPlan
 from meander.physical.stages import with_demand
 from meander.physical.streams import StreamSchema
 

@@ -22,9 +22,10 @@ from meander.algebra.routes import PathValue, Route
 from meander.algebra.translate import path_results, path_routes, path_values, result_labels, translate
 from meander.errors import ArgumentError, QueryError
 from meander.options import AUTO_CELLS, DEFAULTS, RunOptions, check_proofs
+from meander.physical.builder import QueryPlan, build
 from meander.physical.layouts import UNKNOWN, Statistics
 from meander.physical.path_operators import PATH_OPERATORS
-from meander.physical.plan import PhysicalPlan, QueryPlan, build
+from meander.physical.plan import PhysicalPlan
 from meander.physical.speedup import choose_cells, estimated_gain
 from meander.physical.stages import StagedPlan, build_stages, with_demand
 from meander.physical.streams import PLAIN, ClassUse, LabelClass, StreamSchema

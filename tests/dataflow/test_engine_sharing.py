@@ -13,7 +13,7 @@ from engine_runs import Run, plan_query, steps_of
 from meander.dataflow.answers import as_dicts
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import INFINITY
-from meander.physical.plan import build
+from meander.physical.builder import build
 from strategies import Case, cases
 
 PAIRS = "STREAM s WINDOW 10\nD(x, y) <- a(x, m), b(m, y).\nAnswer(x, y) <- D+(x, y)."

@@ -15,7 +15,7 @@ from judge import judge
 from meander.dataflow.dataflow import Dataflow
 from meander.dataflow.edges import Edges, as_text
 from meander.dataflow.operators.path_auto import PathAuto
-from meander.physical.plan import build
+from meander.physical.builder import build
 from oracle import expect
 from querytext import read_query
 from strategies import RandomChoice

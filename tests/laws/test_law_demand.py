@@ -14,7 +14,8 @@ from engine_runs import plan_query
 from judge import judge
 from meander.algebra.nodes import Path, Pattern
 from meander.algebra.printing import walk
-from meander.physical.plan import PathOp, build
+from meander.physical.builder import build
+from meander.physical.plan import PathOp
 from oracle import expect
 from querytext import read_query
 from strategies import CAPACITIES, restless

@@ -6,7 +6,8 @@ import pytest
 
 from engine_runs import plan_query
 from meander.errors import ArgumentError
-from meander.physical.plan import PathOp, PatternOp, PhysicalPlan, ScanOp, build
+from meander.physical.builder import build
+from meander.physical.plan import PathOp, PatternOp, PhysicalPlan, ScanOp
 from meander.physical.printing import describe, shared_by_queries
 from meander.physical.programs import JoinProgram, JoinStep, Walk, lists_walked, plan_programs
 

@@ -11,8 +11,8 @@ from math import prod
 
 from meander.algebra.nodes import WScan
 from meander.algebra.trees import walk
+from meander.physical.builder import QueryPlan
 from meander.physical.layouts import labels_read
-from meander.physical.plan import QueryPlan
 from meander.physical.stages import Delivery, StagedPlan
 from meander.rewrite.choice import cost
 

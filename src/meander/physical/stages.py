@@ -13,16 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from meander.algebra.nodes import Path, Plan, Receive, Share
+from meander.physical.builder import QueryPlan, build, stream_schemas
 from meander.physical.layouts import UNKNOWN, Layout, Statistics, best_grid, by_position
-from meander.physical.plan import (
-    Operator,
-    PhysicalPlan,
-    QueryPlan,
-    ReceiveOp,
-    ScanOp,
-    build,
-    stream_schemas,
-)
+from meander.physical.plan import Operator, PhysicalPlan, ReceiveOp, ScanOp
 from meander.physical.shares import Shares, nameless, scans
 from meander.physical.streams import StreamSchema
 from meander.rewrite.choice import Sizes
