@@ -28,6 +28,7 @@ from meander.syntax.gcore_tree import (
     StepPattern,
     VertexPattern,
 )
+from meander.syntax.gcore_writer import RuleWriter
 from meander.syntax.printing import short_list
 from meander.syntax.query import (
     Atom,
@@ -49,20 +50,15 @@ from meander.syntax.values import (
     Const,
     Predicate,
     Ref,
-    Scalar,
     ValueType,
     conjunction,
     conjuncts,
-    equals_vertex,
     map_refs,
     refs,
 )
 
 MAX_CHOICES = 100
 """How many rules one CONSTRUCT may need: one for each of its elements and each choice of alternatives."""
-
-MAX_RULES = 10_000
-"""How many rules a text may need, PATH clauses being copied for every stream that they are used on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,6 @@ class QueryTranslator:
         self.heads = heads
         self.clauses: dict[str, PathClause] = {}
         self.clause_heads: dict[tuple[str, str], str] = {}
-        self.constructed_paths = {element.path.name for element in query.elements if element.path is not None}
         # A member is of an edge or a vertex; a name alone, of a path.
         self.returned_paths = {
             str(value.name)
@@ -96,9 +91,10 @@ class QueryTranslator:
             for _, value in element.properties
             if isinstance(value, Ref) and not is_member(value)
         }
-        self.named_paths: set[str] = set()
+        self.returned_paths |= {element.path.name for element in query.elements if element.path is not None}
         self.anonymous: dict[int, str] = {}
         self.taken_names = {node.variable.name for node in _nodes(query) if node.variable is not None}
+        self.writer = RuleWriter(scope, self.returned_paths, self.taken_names)
         self.path_names = {step.variable.name for step in _paths(query) if step.variable is not None}
         returned = [value for element in query.elements for _, value in element.properties]
         self.members = Members(scope, [query.where], returned, self.taken_names | self.path_names)
@@ -125,7 +121,7 @@ class QueryTranslator:
                 self.check_members(body, [*(variable for _, variable in returned), *refs(predicate)])
                 path = None if element.path is None else element.path.name
                 head = self.heads[element.label]
-                self.add_rule(head, args, body, equalities, element.span, path, predicate, returned)
+                self.writer.add_rule(head, args, body, equalities, element.span, path, predicate, returned)
 
     def conditions(self, where: Condition | None, equalities: Equalities) -> Predicate | None:
         """The terms of a WHERE, but equalities of vertices, which unify; members are the variables of their
@@ -281,7 +277,7 @@ class QueryTranslator:
             nodes = clause.patterns[0].nodes
             head = self.scope.fresh(name)
             ends = (self.variable(nodes[0]), self.variable(nodes[-1]))
-            self.add_rule(head, ends, atoms, equalities, clause.name.span, predicate=predicate)
+            self.writer.add_rule(head, ends, atoms, equalities, clause.name.span, predicate=predicate)
             self.clause_heads[name, source] = head
         return self.clause_heads[name, source]
 
@@ -445,13 +441,13 @@ class QueryTranslator:
             any(set(variables) != set(joined[0]) for variables in joined)
             or len(joined[0]) != 2
             or any(atom.values for variant in variants for atom in variant)
-            or names & (self.constructed_paths | self.returned_paths)
+            or names & self.returned_paths
         ):
             return tuple(variants)
         ends = (Variable(joined[0][0]), Variable(joined[0][1]))
         head = self.scope.fresh("Alternative")
         for variant in variants:
-            self.add_rule(head, ends, variant, equalities, variant[0].span)
+            self.writer.add_rule(head, ends, variant, equalities, variant[0].span)
         return ((Atom(Label(head), *ends),),)
 
     # -- CONSTRUCT
@@ -495,77 +491,6 @@ class QueryTranslator:
                     f"its paths are {short_list(everywhere)}; a path is named before its expression: -/p<:a*>/->",
                 )
 
-    def add_rule(
-        self,
-        head: str,
-        args: Sequence[Variable],
-        body: Sequence[Atom],
-        equalities: Equalities,
-        span: Span | None,
-        path: str | None = None,
-        predicate: Predicate | None = None,
-        values: Values = (),
-    ) -> None:
-        """Add the rule with variables unified, vertices inserted, and path names unique in the query."""
-        if len(self.scope.rules) >= MAX_RULES:
-            raise self.scope.error(
-                f"the query needs more than {MAX_RULES:,} rules", span, "use PATH clauses on fewer streams"
-            )
-        args = tuple(equalities.variable(variable) for variable in args)
-        head_variables = {variable.name for variable in args}
-
-        def placed(term: Term) -> Term:
-            if isinstance(term, Constant):
-                return term
-            variable = equalities.variable(term)
-            constant = equalities.constant(variable.name)
-            return (
-                variable
-                if constant is None or variable.name in head_variables
-                else replace(constant, span=term.span)
-            )
-
-        def compared(ref: Ref) -> Scalar:
-            if str(ref.name) not in equalities:
-                return ref
-            term = placed(Variable(str(ref.name), ref.span))
-            if isinstance(term, Constant):
-                return Const(term.value, ValueType.VERTEX, ref.span)
-            return Ref(term.name, None, ref.span)
-
-        atoms = []
-        wanted = {variable.name for _, variable in values} | {path}
-        path_names: dict[str, str] = {}
-        for atom in body:
-            name = self.path_name(atom.name, returned=atom.name in wanted)
-            if atom.name is not None and name is not None:
-                path_names[atom.name] = name
-            atoms.append(replace(atom, src=placed(atom.src), trg=placed(atom.trg), name=name))
-        terms = [None if predicate is None else map_refs(predicate, compared)]
-        bound = {name for atom in atoms for name in _names_of(atom)}
-        for name in dict.fromkeys(variable.name for variable in args):
-            constant = equalities.constant(name)
-            if constant is not None and name in bound:
-                terms.append(equals_vertex(name, constant.value))
-        values = tuple(
-            (name, replace(variable, name=path_names.get(variable.name, variable.name)))
-            for name, variable in values
-        )
-        path_name = None if path is None else path_names[path]
-        rule = Rule(head, args, tuple(atoms), path_name, span, values, conjunction(terms))
-        self.scope.rules.append(rule)
-
-    def path_name(self, name: str | None, *, returned: bool) -> str | None:
-        """The name of a path in a rule. Of several rules over one path, those that return it have its name."""
-        elsewhere = self.constructed_paths | self.returned_paths | self.named_paths
-        if name is None or (not returned and name in elsewhere):
-            return None
-        self.named_paths.add(name)
-        unused = self.scope.fresh(name)
-        while unused != name and unused in self.taken_names:
-            unused = self.scope.fresh(name)
-        return unused
-
 
 def _vertex(scalar: Ref | Const) -> Term | None:
     """A side of an equality as a vertex; None for a value."""
@@ -574,10 +499,6 @@ def _vertex(scalar: Ref | Const) -> Term | None:
     if scalar.type in (ValueType.STRING, ValueType.INT) and isinstance(scalar.value, str | int):
         return Constant(scalar.value, scalar.span)
     return None
-
-
-def _names_of(atom: Atom) -> list[str]:
-    return [term.name for term in (atom.src, atom.trg) if isinstance(term, Variable)]
 
 
 def _variables_of(atoms: Iterable[Atom], equalities: Equalities) -> Iterator[str]:
