@@ -66,11 +66,14 @@ class Metrics(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
 
-    def close(self) -> None:
-        """Write the batches that Spark has not reported on yet, after waiting for its reports."""
+    def await_reports(self) -> None:
+        """Wait until Spark has reported on all batches: it does not report on one whose query is stopped first."""
         deadline = time.monotonic() + 2
         while self._waiting and time.monotonic() < deadline:
             time.sleep(0.02)
+
+    def close(self) -> None:
+        """Write the batches that Spark has not reported on."""
         with self._lock:
             for figures in self._waiting.values():
                 self._write(figures)

@@ -194,6 +194,8 @@ class Run:
             self._stop_query()
 
     def _stop_query(self) -> None:
+        if self._metrics is not None:
+            self._metrics.await_reports()
         self._stopping = True
         with java_may_have_ended():
             self.query.stop()
