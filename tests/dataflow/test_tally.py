@@ -19,8 +19,9 @@ from meander.dataflow.files import Meter
 from meander.dataflow.ingest import Jump
 from meander.dataflow.sources.reader import input_size, open_source
 from meander.dataflow.tabular import from_table, from_tuples
-from meander.dataflow.tally import Tally, jump_message, position_of, summary
+from meander.dataflow.tally import Tally, hint_for, jump_message, position_of, summary
 from meander.errors import InputError
+from meander.syntax.values import ValueType
 
 GOOD = {
     ".tsv": "a\tl\tb\t7",
@@ -130,6 +131,12 @@ def test_a_bad_value_is_reported_with_the_type_that_the_query_reads() -> None:
         UserWarning, match="bad value of amount, which is read as STRING: 1 row, in row 2 of stream s"
     ):
         list(meander.run(query, rows))
+
+
+def test_a_fraction_in_an_integer_is_hinted_to_be_a_float() -> None:
+    reject = Reject("bank", Reason.bad_value("amount"), "x,a,y,1,2.5")
+    assert "declare STREAM bank (amount FLOAT)" in hint_for(reject, ValueType.INT)
+    assert "declare STREAM" not in hint_for(reject, ValueType.BOOL)
 
 
 def test_nothing_used_is_an_error_and_no_input_is_none() -> None:

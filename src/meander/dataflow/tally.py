@@ -105,6 +105,10 @@ class Tally:
         sentence = f"no {self._usable_edge} had the label {' or '.join(labels)}, which the query reads"
         return [*([sentence] if labels else ()), *self.properties_unseen]
 
+    def type_of(self, reject: Reject) -> ValueType | None:
+        """The type as which the property is read that has a bad value; None for other rejects."""
+        return self.types.get((reject.stream, reject.reason.removeprefix(Reason.bad_value(""))))
+
     def read_properties(self, layouts: Mapping[str, StreamLayout]) -> None:
         """The run reads these properties: none has had a value yet."""
         for stream, layout in layouts.items():
@@ -145,7 +149,7 @@ def summary(
     lines = []
     for reason, first in tally.examples.items():
         lines.append(reason_line(tally, reason))
-        hint = hint_for(first)
+        hint = hint_for(first, tally.type_of(first))
         lines += [f"hint: {hint}"] if hint else []
     if tally.examples and not rejects_kept:
         lines.append("hint: --rejects FILE.jsonl keeps all of them, each with its reason and its text")
@@ -156,7 +160,7 @@ def summary(
 def reason_line(tally: Tally, reason: str) -> str:
     """How many rows were rejected for a reason, and the first of them."""
     count, first = tally.reasons[reason], tally.examples[reason]
-    kind = tally.types.get((first.stream, reason.removeprefix(Reason.bad_value(""))))
+    kind = tally.type_of(first)
     read_as = "" if kind is None else f", which is read as {kind}"
     which = "the first in " if count > 1 else "in "
     noun = counted(count, "edge" if reason in READABLE else "row")
@@ -196,10 +200,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def hint_for(reject: Reject) -> str:
-    """How to avoid rejects such as this one."""
+def hint_for(reject: Reject, kind: ValueType | None = None) -> str:
+    """How to avoid rejects such as this one; `kind` is the type as which a property with a bad value is read."""
     if reject.reason.startswith(Reason.bad_value("")):
-        return VALUES
+        name = reject.reason.removeprefix(Reason.bad_value(""))
+        declaration = (
+            f"STREAM {reject.stream} ({name} FLOAT) …, in G-CORE ON {reject.stream} ({name} FLOAT) …"
+        )
+        return VALUES + (
+            f"; for numbers with fractions declare {declaration}" if kind is ValueType.INT else ""
+        )
     if reject.reason.startswith(Reason.missing("")):
         return REQUIRED
     if reject.reason not in (Reason.MISSING, Reason.UNPARSABLE):
