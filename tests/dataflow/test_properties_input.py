@@ -767,6 +767,25 @@ def test_a_property_that_no_edge_has_had_is_named_at_the_end() -> None:
 QUERY = "STREAM bank WINDOW 1h\nAnswer(x, y) <- sent(x, y)."
 
 
+def test_categories_of_a_frame_are_strings() -> None:
+    query = 'STREAM s WINDOW 9\nAnswer(x, y, w: w) <- a(x, y, w: w), w > "e".'
+    rows = [
+        {"src": "u", "label": "a", "trg": "v", "ts": ts, "w": w} for ts, w in enumerate(["f", None, "d", "g"])
+    ]
+    kinds = {"src": pl.Categorical, "label": pl.Enum(["a"]), "trg": pl.Categorical, "w": pl.Categorical}
+    frame = pl.DataFrame(rows)
+    for edges in (
+        frame.cast(kinds),
+        frame.cast(kinds).to_arrow(),
+        pd.DataFrame(rows).astype(dict.fromkeys(kinds, "category")),
+    ):
+        answers = meander.run(query, edges)
+        assert [(one["src"], one["trg"], one["ts"], one["properties"]["w"]) for one in answers] == [
+            ("u", "v", 0, "f"),
+            ("u", "v", 3, "g"),
+        ]
+
+
 def test_run_takes_rows_and_frames_with_columns_and_labels(tmp_path: Path) -> None:
     rows = [
         {"from": "a", "to": "b", "at": "2026-01-01T00:00:01"},

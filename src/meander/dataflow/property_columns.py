@@ -196,13 +196,21 @@ def check_readable(
         raise InputError(f"{column} has type {shown_type}, and the query reads it as {wanted}", hint=hint)
 
 
+def decode_dictionary(column: pa.Array) -> pa.Array:
+    """A column of values instead of codes into a dictionary."""
+    if column.type.value_type == pa.string_view():  # as polars has it, and Arrow cannot take from
+        strings = column.dictionary.cast(pa.large_string())
+        column = pa.DictionaryArray.from_arrays(column.indices, strings)
+    return column.dictionary_decode()
+
+
 def from_arrow_column(column: pa.Array, kind: ValueType, unit: str) -> Converted:
     """The values of an Arrow column whose type `check_value_type` accepts."""
     given = column.type
     if pa.types.is_null(given):
         return pa.nulls(len(column), ARROW_TYPES[kind]), None
     if pa.types.is_dictionary(given):
-        column = column.dictionary_decode()
+        column = decode_dictionary(column)
         given = column.type
     if kind is ValueType.STRING:
         return _valid_text(column.cast(pa.large_string()))

@@ -24,7 +24,7 @@ from meander.dataflow.answers import NO_EXPIRY, STRINGS, Answers, ValueColumn
 from meander.dataflow.answers import PROPERTIES as PROPERTIES_FIELD
 from meander.dataflow.edges import ARROW_TYPES, INFINITY, Edges, constant_text
 from meander.dataflow.layout import ANSWER, ANSWER_LABEL, EXPIRY, PROPERTIES, StreamLayout
-from meander.dataflow.property_columns import is_nan, is_string
+from meander.dataflow.property_columns import decode_dictionary, is_nan, is_string
 from meander.dataflow.value_names import value_array
 from meander.kernels.jit import Array
 from meander.syntax.values import ALL_PROPERTIES, ValueType
@@ -136,7 +136,7 @@ def _json_column(column: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = decode_dictionary(column)
     if pa.types.is_binary(column.type):
         values = column.to_pylist()
         return pa.array([None if value is None else _json(value) for value in values], STRINGS)

@@ -32,6 +32,7 @@ from meander.dataflow.layout import EDGE_FIELDS, StreamLayout
 from meander.dataflow.property_columns import (
     Converted,
     check_value_type,
+    decode_dictionary,
     excuse_unread,
     from_arrow_column,
     from_python,
@@ -223,7 +224,7 @@ def arrow_category(kind: pa.DataType) -> str:
 def _decoded(column: pa.Array) -> pa.Array:
     """The column without dictionary, view or null types."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = decode_dictionary(column)
     if column.type == pa.string_view() or pa.types.is_null(column.type):
         column = column.cast(pa.large_string())
     return column
