@@ -543,7 +543,7 @@ class Dresser:
             not others
             and isinstance(first.expr, Step)
             and first.expr.bare in self.timed
-            and rule.args == ends
+            and rule.args in (ends, ends[::-1])
         )
 
     def dress_rule(self, draw: st.DrawFn, rule: Rule) -> tuple[Rule, Types]:

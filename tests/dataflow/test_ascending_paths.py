@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import meander
 from ascending_twin import EXPRESSIONS, Expression, Valid, naive_answers
 from meander.dataflow.answers import as_dicts
 from meander.dataflow.dataflow import Dataflow
@@ -242,3 +243,32 @@ def test_full_tables_grow_and_no_record_is_lost(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(FIRST_CAPACITY, "2")
         check(expression, PathOrder.ASCENDING, events, range(12), mode, None)
+
+
+@settings(max_examples=EXAMPLES // 3, deadline=None)
+@given(streams(), st.sampled_from(("ascending", "strictly ascending")), st.sampled_from(((1, 2), (2, 1))))
+def test_a_head_of_any_label_ascends_as_its_labels_do(
+    events: list[Event], order: str, ends: tuple[int, int]
+) -> None:
+    """Edges of one time that differ in their label are one step, which holds as long as one of them does."""
+    x, y = (f"v{end}" for end in ends)
+    steps = {
+        f"Step(v1, v2) <- s.*({x}, {y}).\n": "Step",
+        "": "(a|b)" if ends == (1, 2) else "(^a|^b)",
+    }
+    rows = [(e.src, e.label, e.trg, e.ts, "+" if e.op > 0 else "-") for e in events]
+    held = [
+        held_at(f"STREAM s WINDOW 10\n{rules}Answer(x, y) <- {step}+(x, y) {order}.", rows)
+        for rules, step in steps.items()
+    ]
+    assert held[0] == held[1]
+
+
+def held_at(query: str, rows: list[tuple[int, str, int, int, str]]) -> set[tuple[int, int, int]]:
+    """The answers of a query, each with the instants at which it holds."""
+    held: set[tuple[int, int, int]] = set()
+    for record in meander.run(query, rows, rejects=[]):
+        pair, last = (record["src"], record["trg"]), record["exp"] or max(ts for _, _, _, ts, _ in rows) + 10
+        instants = {(*pair, instant) for instant in range(record["ts"], last)}
+        held = held | instants if record["op"] == "+" else held - instants
+    return held

@@ -46,6 +46,16 @@ def test_vertices_and_rows_of_tables_are_leaves() -> None:
     assert proof["because"][1] == {"vertex": ["v", "account"], "ts": 0, "exp": None, "properties": properties}
 
 
+def test_an_answer_may_name_a_derived_edge_as_its_path() -> None:
+    text = "STREAM s WINDOW 10\nL(y, x) <- a(x, y).\nAnswer(x, y) <- L(x, y) as P"
+    times = {"properties": {"ts": 1}}
+    for order, of in (("", {}), (" ascending", times)):
+        (proof,) = proofs_of(f"{text}{order}.", EDGES)
+        step = {**leaf("v", "L", "u", 1, 11, **of), "because": [leaf("u", "a", "v", 1, 11, **of)]}
+        path = {"edge": ["v", "P", "u"], "ts": 1, "exp": 11, "because": [step]}
+        assert proof == {"edge": ["v", "L", "u"], "ts": 1, "exp": 11, "because": [path]}
+
+
 def test_an_edge_of_any_label_has_its_own() -> None:
     text = "CONSTRUCT (u)-[:hit]->(w) MATCH (u)-[:a]->(v), (v)-[e]->(w) ON s WINDOW(10) SLIDE(1)"
     (first, *_) = proofs_of(text, EDGES)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from meander.algebra import automata
 from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, WScan
-from meander.algebra.timed import single_edges
+from meander.algebra.timed import selected, single_edges
 from meander.algebra.translate import Translation, edge_label, is_path, pattern_order, result_labels
 from meander.syntax.query import Atom, Label, PathOrder, RegularQuery, Rule
 
@@ -77,10 +77,11 @@ def derivations(query: RegularQuery) -> dict[str, Head]:
         if label != derivation.label:
             (rule,) = derivation.rules
             assert isinstance(rule, Forward)
-            assert isinstance(rule.atom, Head)
-            # The head itself, unless the answer drops some of its values.
-            drops = rule.atom.label is None
-            derivation = Head(derivation.plan, label, derivation.rules) if drops else rule.atom
+            # The head itself, unless the answer drops some of its values, or names the edge as a path.
+            if isinstance(rule.atom, Head) and rule.atom.label is not None:
+                derivation = rule.atom
+            else:
+                derivation = Head(derivation.plan, label, derivation.rules)
         found[head] = derivation
     return found
 
@@ -143,14 +144,24 @@ class _Derivations:
         return Head(plan, None, (Join(plan, (0,), (head,)),))
 
     def _timed(self, label: Label) -> Head:
-        """An edge of a path in order of time, scanned in place of a head: each head in between derives it."""
+        """An edge of a path in order of time, read in place of a head: each head in between derives it."""
         translation = self.translation
-        rules: dict[Plan, Forward] = {}
+        rules: dict[Plan, Join | Forward] = {}
         for edge, through in single_edges(translation.rules, label):
             scan = translation.scan(edge, (EDGE_TIME,))
+            plan: Plan = scan
             derived: Derivation = Leaf(scan)
-            for head in reversed(through):
-                derived = Head(scan, edge_label(head), (Forward(scan, derived),))
-            rules.setdefault(scan, Forward(scan, derived))
-        plan = translation.step(label, PathOrder.STRICTLY_ASCENDING)
-        return Head(plan, edge_label(label.name), tuple(rules.values()))
+            for at, rule in reversed(list(enumerate(through))):
+                before, plan = plan, selected(plan, rule.turns)
+                by = Forward(plan, derived) if plan is before else _selection(plan, derived)
+                if at == 0:
+                    rules.setdefault(plan, by)
+                else:
+                    derived = Head(plan, edge_label(rule.head), (by,))
+        step = translation.step(label, PathOrder.STRICTLY_ASCENDING)
+        return Head(step, edge_label(label.name), tuple(rules.values()))
+
+
+def _selection(plan: Plan, derived: Derivation) -> Join:
+    assert isinstance(plan, Pattern)
+    return Join(plan, (0,), (derived,))

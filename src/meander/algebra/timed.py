@@ -1,10 +1,11 @@
-"""Heads as steps of a path in order of time: each rule is a single edge, which the step scans in the head's place."""
+"""Heads as steps of a path in order of time: each rule is a single edge, which the step reads in the head's place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from meander.algebra.nodes import PlanError
+from meander.algebra.nodes import EDGE_TIME, Pattern, Plan, PlanError
 from meander.syntax.query import Atom, Constant, Label, Rule, Term, single_edge
 from meander.syntax.values import (
     IS_LOOP,
@@ -22,11 +23,19 @@ from meander.syntax.values import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A rule that selects single edges: its head, and whether it turns them."""
+
+    head: str
+    turns: bool
+
+
 def single_edges(
-    rules: Mapping[str, Sequence[Rule]], label: Label, through: tuple[str, ...] = ()
-) -> Iterator[tuple[Label, tuple[str, ...]]]:
+    rules: Mapping[str, Sequence[Rule]], label: Label, through: tuple[Turn, ...] = ()
+) -> Iterator[tuple[Label, tuple[Turn, ...]]]:
     """The labels of streams, with predicates, whose edges are those of a head's rules that satisfy the label's
-    predicate; with each, the heads between it and the label, after those it was reached `through`."""
+    predicate; with each, the rules that select it, from the label's down, after those it was reached `through`."""
     for rule in rules[label.name]:
         atom = single_edge(rule)
         if atom is None:
@@ -34,10 +43,20 @@ def single_edges(
         assert isinstance(atom.expr, Label)
         predicate = conjunction([atom.expr.predicate, *_decided(rule, atom, label.predicate)])
         edge = Label(atom.expr.name, atom.expr.stream, atom.expr.span, predicate)
+        selected = (*through, Turn(label.name, rule.args != (atom.src, atom.trg)))
         if edge.stream is not None:
-            yield edge, through
+            yield edge, selected
         else:
-            yield from single_edges(rules, edge, (*through, edge.name))
+            yield from single_edges(rules, edge, selected)
+
+
+def selected(plan: Plan, turns: bool) -> Plan:
+    """The edges of a plan, perhaps turned, with their times alone."""
+    if not turns and plan.values == (EDGE_TIME,):
+        return plan
+    time = plan.arity + plan.values.index(EDGE_TIME)
+    ends = (1, 0) if turns else (0, 1)
+    return Pattern((plan,), (tuple(range(plan.width)),), (*ends, time), plan.label, None, (EDGE_TIME,))
 
 
 def _decided(rule: Rule, atom: Atom, wanted: Predicate | None) -> list[Predicate]:
@@ -61,8 +80,10 @@ def _decided(rule: Rule, atom: Atom, wanted: Predicate | None) -> list[Predicate
     if rule.predicate is not None:
         found.append(map_refs(rule.predicate, lambda ref: Ref(columns[ref.name].name, ref.type)))
     if wanted is not None:
-        # The head's ends are the edge's.
-        named = {SRC: SRC, TRG: TRG} | {name: columns[variable.name].name for name, variable in rule.values}
+        # The head's ends are the edge's, in one direction or the other.
+        ends = (SRC, TRG) if rule.args == (atom.src, atom.trg) else (TRG, SRC)
+        named: dict[str, str | int] = dict(zip((SRC, TRG), ends, strict=True))
+        named |= {name: columns[variable.name].name for name, variable in rule.values}
         found.append(map_refs(wanted, lambda ref: Ref(named[str(ref.name)], ref.type)))
     for name, _ in atom.values:
         if not rejects_missing(conjunction(found), name):

@@ -23,7 +23,7 @@ from graphlib import CycleError, TopologicalSorter
 from meander.algebra import automata
 from meander.algebra.nodes import EDGE_TIME, Filter, Path, Pattern, Plan, PlanError, Union, WScan
 from meander.algebra.routes import Column, Each, Here, Input, PathValue, Route
-from meander.algebra.timed import single_edges
+from meander.algebra.timed import selected, single_edges
 from meander.errors import QueryError
 from meander.syntax.printing import expression_text
 from meander.syntax.query import (
@@ -323,11 +323,16 @@ class Translation:
         return Union((plan,), edge_label(label.name)) if renamed else plan
 
     def _timed(self, label: Label) -> Plan:
-        """The edges of a label with their times. A head's rules are single edges: they are scanned in its place."""
+        """The edges of a label with their times. A head's rules are single edges: they are read in its place."""
         if label.stream is not None:
             return self.scan(label, (EDGE_TIME,))
-        scans = [self.scan(edge, (EDGE_TIME,)) for edge, _ in single_edges(self.rules, label)]
-        return Union(tuple(dict.fromkeys(scans)), edge_label(label.name))
+        edges: dict[Plan, None] = {}
+        for edge, through in single_edges(self.rules, label):
+            plan: Plan = self.scan(edge, (EDGE_TIME,))
+            for rule in reversed(through):
+                plan = selected(plan, rule.turns)
+            edges[plan] = None
+        return Union(tuple(edges), edge_label(label.name))
 
     def proofs(self, rule: Rule, known: dict[str, tuple[Path, ...] | None]) -> tuple[Path, ...] | None:
         """The Paths that prove the answers of one rule; `known` has those of the heads before it."""

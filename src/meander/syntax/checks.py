@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from meander.errors import QueryError, Span
 from meander.syntax.expressions import MAX_NESTING
-from meander.syntax.printing import name_text, short_list, term_text
+from meander.syntax.printing import short_list, term_text
 from meander.syntax.query import (
     Atom,
     Label,
@@ -303,17 +302,8 @@ def _check_orders(query: RegularQuery, text: str) -> None:
                         text=text,
                         span=label.span,
                         hint=f"a step of a path that is {atom.order} is a label, or a head whose rules are each "
-                        f"a single edge in its own direction; {below.head} {_instead_of_order(below)}",
+                        f"a single edge; {below.head} is not",
                     )
-
-
-def _instead_of_order(rule: Rule) -> str:
-    """Why the edges of a rule have no time of their own, and what a path can follow instead."""
-    edge = rule.body[0]
-    turned = replace(rule, args=rule.args[::-1])
-    if len(rule.args) == 2 and single_edge(turned) is not None and isinstance(edge.expr, Label):
-        return f"turns its edge, which the path can do: ^{name_text(edge.expr.name)}"
-    return "is not"
 
 
 def _check_wildcards(query: RegularQuery, text: str) -> None:
@@ -326,7 +316,8 @@ def _check_wildcards(query: RegularQuery, text: str) -> None:
                         "a path follows edges of named labels",
                         text=text,
                         span=label.span or atom.span,
-                        hint="write the labels as alternatives: (a|b|c)+(x, y)",
+                        hint="write the labels as alternatives, (a|b|c)+(x, y), or give the edges a head: "
+                        f"Any(u, v) <- {label.stream}.*(u, v). … Any+(x, y)",
                     )
 
 

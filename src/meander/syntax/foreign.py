@@ -217,7 +217,8 @@ IN_GCORE = (
     _construct(
         r"-/[^/]*?<[^<>]*?(?P<edge>-?\[\s*\]-?)",
         "a path follows edges of named labels",
-        "write the labels as alternatives: -/p<(:a|:b|:c)+>/->",
+        "write the labels as alternatives, -/p<(:a|:b|:c)+>/->, or name the edge: PATH any = (u)-[]->(v), and follow "
+        "-/p<~any+>/->",
     ),
     _construct(
         rf"\{{\s*(?P<edge>{_NAME})\.(?P<name>{_NAME})\s*[,}}]",

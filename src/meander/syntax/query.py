@@ -249,7 +249,8 @@ def implied_result(rules: Sequence[Rule]) -> str:
 
 
 def single_edge(rule: Rule) -> Atom | None:
-    """The edge of a rule that selects edges of one label and keeps their direction; None for any other rule."""
+    """The edge of a rule that selects edges of one label, perhaps turned; None for any other rule."""
     atom = rule.body[0]
     is_edge = isinstance(atom.expr, Label) and atom.name is None and not atom.expr.vertex
-    return atom if is_edge and len(rule.body) == 1 and rule.args == (atom.src, atom.trg) else None
+    has_its_ends = rule.args in ((atom.src, atom.trg), (atom.trg, atom.src))
+    return atom if is_edge and has_its_ends and len(rule.body) == 1 else None
