@@ -70,3 +70,14 @@ def test_planning_a_query_imports_neither_kernels_nor_spark() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment())
     assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_queries_that_read_a_property_as_two_number_types_are_told_to_declare_a_float(first: int) -> None:
+    """Converting it would make the type of one query's answers, and what it rejects, depend on the other query."""
+    queries = [
+        compile_query(f"STREAM s WINDOW 9\nAnswer(x, y) <- a[w > {least}](x, y).", name=f"q{least}")
+        for least in (1, 1.5)
+    ]
+    with pytest.raises(ArgumentError, match=r"queries read w of s as [\s\S]*STREAM s \(w FLOAT\)"):
+        physical_plan([queries[first], queries[1 - first]])

@@ -245,6 +245,7 @@ def test_full_tables_grow_and_no_record_is_lost(
         check(expression, PathOrder.ASCENDING, events, range(12), mode, None)
 
 
+@pytest.mark.filterwarnings("ignore:no edge had the label")
 @settings(max_examples=EXAMPLES // 3, deadline=None)
 @given(streams(), st.sampled_from(("ascending", "strictly ascending")), st.sampled_from(((1, 2), (2, 1))))
 def test_a_head_of_any_label_ascends_as_its_labels_do(

@@ -152,7 +152,7 @@ class _Derivations:
             plan: Plan = scan
             derived: Derivation = Leaf(scan)
             for at, rule in reversed(list(enumerate(through))):
-                before, plan = plan, selected(plan, rule.turns)
+                before, plan = plan, selected(plan, rule.turns, edge_label(rule.head))
                 by = Forward(plan, derived) if plan is before else _selection(plan, derived)
                 if at == 0:
                     rules.setdefault(plan, by)

@@ -50,13 +50,13 @@ def single_edges(
             yield from single_edges(rules, edge, selected)
 
 
-def selected(plan: Plan, turns: bool) -> Plan:
-    """The edges of a plan, perhaps turned, with their times alone."""
+def selected(plan: Plan, turns: bool, label: str) -> Plan:
+    """The edges of a plan, perhaps turned, with their times alone; with a label, if that makes others of them."""
     if not turns and plan.values == (EDGE_TIME,):
         return plan
     time = plan.arity + plan.values.index(EDGE_TIME)
     ends = (1, 0) if turns else (0, 1)
-    return Pattern((plan,), (tuple(range(plan.width)),), (*ends, time), plan.label, None, (EDGE_TIME,))
+    return Pattern((plan,), (tuple(range(plan.width)),), (*ends, time), label, None, (EDGE_TIME,))
 
 
 def _decided(rule: Rule, atom: Atom, wanted: Predicate | None) -> list[Predicate]:

@@ -330,7 +330,7 @@ class Translation:
         for edge, through in single_edges(self.rules, label):
             plan: Plan = self.scan(edge, (EDGE_TIME,))
             for rule in reversed(through):
-                plan = selected(plan, rule.turns)
+                plan = selected(plan, rule.turns, edge_label(rule.head))
             edges[plan] = None
         return Union(tuple(edges), edge_label(label.name))
 

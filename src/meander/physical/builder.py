@@ -390,10 +390,13 @@ def stream_schemas(scans: Iterable[ScanOp], declared: Mapping[str, StreamSchema]
         stream = scan.source.name
         known = types.setdefault(stream, {})
         for name, kind in scan.named:
-            if known.setdefault(name, kind) is not kind:
+            other = known.setdefault(name, kind)
+            if other is not kind:
+                # A query that compares with integers alone takes the property for one.
+                one = ValueType.FLOAT if {kind, other} == {ValueType.INT, ValueType.FLOAT} else kind
                 raise ArgumentError(
-                    f"queries read {name} of {stream} as {known[name]} and as {kind}",
-                    hint=f"declare it in each of them with one type: STREAM {stream} ({name} {kind}) …",
+                    f"queries read {name} of {stream} as {other} and as {kind}",
+                    hint=f"declare it in each of them with one type: STREAM {stream} ({name} {one}) …",
                 )
         schema = kinds.get(stream, PLAIN)
         kinds[stream] = replace(
