@@ -14,7 +14,7 @@ from bursts import bursts, property_bursts
 from case_files import read_case
 from engine_runs import Run, planned, steps_of
 from judge import judge
-from law import EXAMPLES, drawn, drawn_bursts, hold_law, hold_law_of_burst, many_more, naming
+from law import EXAMPLES, MANY_EXAMPLES, drawn, drawn_bursts, hold_law, hold_law_of_burst, many_more, naming
 from meander.physical.path_operators import PATH_OPERATORS
 from oracle import TooLarge, expect
 from strategies import Case, cases, path_value_cases, property_cases, tables_of
@@ -52,18 +52,27 @@ def test_every_answer_is_proved_in_many_more_cases(case: Case) -> None:
 
 
 @given(case=bursts())
-@settings(drawn_bursts, max_examples=max(1, EXAMPLES // 16))
+@settings(drawn_bursts, max_examples=max(1, EXAMPLES // 48))
 def test_every_answer_is_proved_in_a_burst(case: Case) -> None:
     hold_law_of_burst(replace(case, proofs=True), "auto")
 
 
 @given(case=property_bursts())
-@settings(drawn_bursts, max_examples=max(1, EXAMPLES // 16))
+@settings(drawn_bursts, max_examples=max(1, EXAMPLES // 48))
 def test_every_answer_with_values_is_proved_in_a_burst(case: Case) -> None:
     hold_law_of_burst(replace(case, proofs=True), "auto")
 
 
-@pytest.mark.parametrize(("number", "file"), enumerate(CASES), ids=lambda value: getattr(value, "stem", ""))
+@pytest.mark.slow
+@given(case=bursts() | property_bursts())
+@settings(drawn_bursts, max_examples=max(1, MANY_EXAMPLES // 100), derandomize=False)
+def test_every_answer_is_proved_in_many_more_bursts(case: Case) -> None:
+    hold_law_of_burst(replace(case, proofs=True), "auto")
+
+
+@pytest.mark.parametrize(
+    ("number", "file"), list(enumerate(CASES)), ids=lambda value: getattr(value, "stem", "")
+)
 def test_every_answer_of_a_named_case_is_proved(number: int, file: Path) -> None:
     """Each case by the next of the path operators; draws combine cases with all of them."""
     path_operator = tuple(PATH_OPERATORS)[number % len(PATH_OPERATORS)]
