@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from cells_in_process import Cells, batches_of_case, forget, run_case
+from cells_in_process import Cells, batches_of_case, compacting, forget, run_case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from incidents import generate, instants_held
@@ -20,6 +20,7 @@ from meander.engine import compile_query
 from meander.errors import StateError
 from meander.options import RunOptions
 from meander.physical.path_operators import PATH_OPERATORS
+from meander.spark.cell.manifest import TIER
 from meander.spark.cell.redistribution import redistribute
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import closed
@@ -112,12 +113,13 @@ def test_the_law_holds_across_restarts_of_cells_that_read_values(
     path_operator=st.sampled_from(tuple(PATH_OPERATORS)),
     starts=STARTS,
     forgetful=st.booleans(),
+    tier=st.sampled_from([2, TIER]),
 )
 @settings(drawn, max_examples=MANY_EXAMPLES, derandomize=False)
 def test_the_law_holds_across_restarts_in_many_more_cases(
-    case, numbers, size, path_operator, starts, forgetful
+    case, numbers, size, path_operator, starts, forgetful, tier
 ) -> None:
-    with naming(case), plans_enumerated_once():
+    with naming(case), plans_enumerated_once(), compacting(tier):
         hold_law(case, numbers, size, path_operator, starts=starts, forgetful=forgetful)
 
 
