@@ -38,7 +38,7 @@ test-slow: setup
 # What differs between versions of Spark, with the newest release of one of them, in an environment of its own:
 # `make test-spark SPARK=4.1`.
 SPARK ?= 4.3
-SPARK_TESTS := run inputs many_cells recovery_processes connect pipelines tables
+SPARK_TESTS := run inputs many_cells recovery_processes repartitioning connect pipelines tables
 
 test-spark: .venv-spark-$(SPARK)/.meander-setup
 	.venv-spark-$(SPARK)/bin/python -m pytest -q -m "spark and (tables or matrix or not slow)" $(SPARK_TESTS:%=tests/spark/test_spark_%.py)

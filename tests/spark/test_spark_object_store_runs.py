@@ -27,10 +27,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     server.stop()
 
 
-def start(server: S3Server, folder: Path) -> Command:
+def start(server: S3Server, folder: Path, *more: str) -> Command:
     arguments = ["-m", "meander", "run", CLOSURE, "--stream", f"s={folder / 'in'}"]
     arguments += ["--out", str(folder / "out.jsonl"), "--batch-rows", "100"]
-    arguments += ["--checkpoint", f"s3a://{BUCKET}/{folder.name}"]
+    arguments += ["--checkpoint", f"s3a://{BUCKET}/{folder.name}", *more]
     return Command(folder, *arguments, MEANDER_S3_JARS=str(s3a_jars()), **server.environment)
 
 
@@ -54,6 +54,26 @@ def test_a_killed_run_goes_on_from_its_checkpoint_in_a_store(server: S3Server, t
         assert part in stored
     assert "meander/lock" not in stored
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "log", "out.jsonl"]
+
+
+def test_the_cells_of_a_checkpoint_in_a_store_continue_in_another_number(
+    server: S3Server, tmp_path: Path
+) -> None:
+    rows = generate(73, 1200)
+    checkpoint = server.folder(tmp_path.name)
+    for number, cells in enumerate((1, 2, 3)):
+        write_tsv(tmp_path / "in" / f"{number}.tsv", rows[400 * number : 400 * (number + 1)])
+        more = ["--follow"] if number < 2 else []
+        with start(server, tmp_path, "--cells", str(cells), *more) as run:
+            if number < 2:
+                run.wait_for_batch(checkpoint / "meander" / "sinks" / "query.json")
+                os.killpg(run.process.pid, signal.SIGKILL)
+            else:
+                assert run.process.wait(PATIENCE) == 0, run.said()
+    assert_undisturbed(read_records(tmp_path / "out.jsonl"), CLOSURE, rows)
+    stored = server.objects(tmp_path.name)
+    assert "spark-2/offsets/0" in stored
+    assert not any(name.startswith("spark/") for name in stored)
 
 
 @pytest.mark.parametrize("cells", [1, 2])

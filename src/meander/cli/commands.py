@@ -197,11 +197,14 @@ def run(
         typer.Option("--checkpoint", metavar="DIR", help="The folder from which the run can resume (spark)."),
     ] = None,
     cells: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--cells", metavar="N|auto", help="Partitions of the work (spark); auto: by cores and query."
+            "--cells",
+            metavar="N|auto",
+            show_default="1, or as the checkpoint has",
+            help="Partitions of the work (spark); auto: by cores and query.",
         ),
-    ] = str(DEFAULTS.cells),
+    ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -283,7 +286,7 @@ def run(
         memory=memory,
         demand=demand,
         threads=threads,
-        cells=cells,
+        cells=DEFAULTS.cells if cells is None else cells,
         idle=idle,
         spelled=command_line_name,
     )
@@ -317,6 +320,7 @@ def run(
         overwrite,
         read_columns(columns or (), compiled.streams),
         read_labels(label or (), compiled.streams),
+        cells is not None,
     )
     run_request(request, runner)
 

@@ -38,6 +38,7 @@ class Request:
     overwrite: bool = False
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by stream, see `StreamLayout`
     labels: Mapping[str, str] = field(default_factory=dict)  # by stream
+    cells_named: bool = True  # if not, a checkpoint keeps its number of cells
 
     def layouts(self, schemas: Mapping[str, StreamSchema] | None = None) -> dict[str, StreamLayout]:
         """By stream how its rows are read; `schemas` are those of the plan, if it is known."""
@@ -164,7 +165,9 @@ def _start_on_spark(request: Request, notice: CompilationNotice) -> Run:
         metrics=request.metrics,
         overwrite=request.overwrite,
         follow=not request.is_bounded,
-        **{name: getattr(options, name) for name in SESSION_OPTIONS},
+        **{
+            name: getattr(options, name) for name in SESSION_OPTIONS if name != "cells" or request.cells_named
+        },
     )
     return started
 

@@ -22,11 +22,15 @@ from meander.spark.workers.failures import java_may_have_ended
 
 
 class Metrics(StreamingQueryListener):
-    """One line of JSON for each batch: the cells' figures, and the times that Spark reports."""
+    """One line of JSON for each batch: the cells' figures, and the times that Spark reports.
 
-    def __init__(self, streams: StreamingQueryManager, path: str) -> None:
+    `batches` is how many the run had before those that Spark counts.
+    """
+
+    def __init__(self, streams: StreamingQueryManager, path: str, batches: int) -> None:
         self.streams = streams
         self.path = path
+        self.batches = batches
         self._lock = threading.Lock()
         self._waiting: dict[int, dict[str, Any]] = {}
         self._query = ""
@@ -50,7 +54,7 @@ class Metrics(StreamingQueryListener):
         if str(progress.id) != self._query:
             return
         with self._lock:
-            figures = self._waiting.pop(progress.batchId, None)
+            figures = self._waiting.pop(self.batches + progress.batchId, None)
             if figures is not None:
                 figures["spark"] = {
                     "timestamp": progress.timestamp,

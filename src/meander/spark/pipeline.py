@@ -22,6 +22,7 @@ from meander.physical.stages import StagedPlan
 from meander.physical.streams import PLAIN
 from meander.spark.cell.job import Job, stage_jobs
 from meander.spark.cell.scatter import Scatter
+from meander.spark.checkpoint.generations import FIRST, SNAPSHOTS, Generation
 from meander.spark.checkpoint.storage import Location
 from meander.spark.compat import on_this_machine, parallel_tasks
 from meander.spark.input.dataframes import send_to_one, send_to_several
@@ -36,7 +37,8 @@ from meander.spark.workers.pool import Pool
 class RunPlan:
     """What a run computes, and from what: its stages, its options, and the sources of its streams.
 
-    `folder` is Meander's part of the checkpoint. With `follow`, files and folders are watched for more.
+    `folder` is Meander's part of the checkpoint. With `follow`, files and folders are watched for more. Of the ledger
+    no entry is read after that with the number `until`, if there is one.
     """
 
     run_id: str
@@ -45,6 +47,8 @@ class RunPlan:
     sources: Mapping[str, StreamSource]
     folder: Location
     follow: bool
+    generation: Generation = FIRST
+    until: int | None = None
 
 
 def build_pipeline(
@@ -89,6 +93,8 @@ def build_pipeline(
         tick=options.idle if plan.follow and len(streams) > 1 else None,
         tasks=parallel_tasks(spark),
         scatter=pack_scatter(scatter) if several else "",
+        after=plan.generation.entry,
+        until=plan.until,
     )
     jobs = stage_jobs(
         plan.staged,
@@ -99,7 +105,8 @@ def build_pipeline(
         layouts=layouts,
         started=time.time(),
         unordered=frozenset(frames),
-        snapshots=plan.folder / "snapshots",
+        snapshots=plan.folder / SNAPSHOTS,
+        seeds=plan.generation.seeds(plan.folder) if plan.generation.seeded else "",
         spool=str(spool_folder(plan)) if on_this_machine(spark) else "",
     )
     pool = Pool(spark, jobs)

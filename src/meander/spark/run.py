@@ -22,7 +22,7 @@ from meander.dataflow.ingest import Jump
 from meander.dataflow.tally import Tally, jump_message
 from meander.errors import InputError, MeanderError
 from meander.spark.cell.job import Job
-from meander.spark.checkpoint.identity import offset_files
+from meander.spark.checkpoint.generations import Generation, batch_files
 from meander.spark.checkpoint.locks import LOCK
 from meander.spark.checkpoint.notes import START_OVER, read_note, write_note
 from meander.spark.checkpoint.storage import Location
@@ -46,11 +46,18 @@ class Run:
     """Queries being answered."""
 
     def __init__(
-        self, spark: SparkSession, job: Job, checkpoint: Location, outputs: Outputs, metrics: str | None
+        self,
+        spark: SparkSession,
+        job: Job,
+        checkpoint: Location,
+        outputs: Outputs,
+        metrics: str | None,
+        generation: Generation,
     ) -> None:
         self.spark = spark
         self.job = job
         self.checkpoint = checkpoint
+        self.generation = generation
         self.outputs = outputs
         self.figures: list[dict[str, Any]] = []
         self.tally = Tally()
@@ -58,7 +65,7 @@ class Run:
         self.state_bytes = 0
         self.bytes_read = 0  # of the files of all streams, since the checkpoint was created
         self.left_early = False  # a broken pipe is an error of this runner
-        self.resumed = bool(offset_files(checkpoint, "commits"))
+        self.resumed = bool(generation.batches or batch_files(generation.spark(checkpoint), "commits"))
         self.warn: Callable[[str], None] = lambda message: warnings.warn(message, stacklevel=2)
         self.batch_hooks: list[Callable[[dict[str, Any]], None]] = []
         self.notes: list[str] = []  # what the user should know of this start
@@ -73,14 +80,14 @@ class Run:
         self._error: Exception | None = None
         self._last_batch = -1  # the one that ended the run
         self._stopping = False
-        self._metrics = Metrics(spark.streams, metrics) if metrics is not None else None
+        self._metrics = None if metrics is None else Metrics(spark.streams, metrics, generation.batches)
         self._client: ClientSide | None = None
         empty_spool(job.spool)
 
     def begin(self, frame: DataFrame, trigger: str | None) -> None:
         """Start the Spark query that writes the outputs of the cells, `frame`."""
         writer = frame.writeStream.foreachBatch(self._receiver()).option(
-            "checkpointLocation", str(self.checkpoint / "spark")
+            "checkpointLocation", str(self.generation.spark(self.checkpoint))
         )
         if trigger is not None:
             writer = writer.trigger(processingTime=trigger)
@@ -126,6 +133,11 @@ class Run:
         return [] if self.resumed else [label for label, seen in self._labels.items() if not seen]
 
     @property
+    def has_ended(self) -> bool:
+        """Whether all input, which was bounded, has been answered."""
+        return self._ended_file.exists()
+
+    @property
     def active(self) -> bool:
         return bool(self.query.isActive)
 
@@ -159,7 +171,8 @@ class Run:
             # An earlier start has ended the run, and may not have committed its last batch.
             self.query.processAllAvailable()
             return
-        commit = self.checkpoint / "spark" / "commits" / str(self._last_batch)
+        number = self._last_batch - self.generation.batches
+        commit = self.generation.spark(self.checkpoint) / "commits" / str(number)
         while not commit.exists():
             if not self.query.isActive and not commit.exists():
                 self._raise()
@@ -207,9 +220,12 @@ class Run:
     # A batch
 
     def _receive(self, frame: DataFrame, batch: int) -> None:
-        """Write the output of one batch; if that fails, the batch does not count as done."""
+        """Write the output of one batch; if that fails, the batch does not count as done.
+
+        Spark numbers the batches of each generation from 0 on.
+        """
         try:
-            self._write(frame, batch)
+            self._write(frame, self.generation.batches + batch)
         except Exception as error:
             # Spark turns the error into text. Errors of a batch that is being stopped are of no interest.
             if self._error is None and not self._stopping:

@@ -26,13 +26,14 @@ from meander.dataflow.layout import expiry_warning, ignores_expiry
 from meander.dataflow.sinks.registry import check_rejects, sink_class
 from meander.dataflow.sources.columns import InputTypes
 from meander.dataflow.sources.registry import needs_spark
+from meander.dataflow.tally import counted
 from meander.engine import CompiledQuery, check_types, compile_query, staged_plan, with_cells
 from meander.errors import ArgumentError
 from meander.explain import Explanation, as_text, sections
 from meander.options import AUTO_CELLS, RunOptions
 from meander.physical.stages import StagedPlan
 from meander.physical.streams import PLAIN
-from meander.spark.checkpoint.identity import recorded_cells
+from meander.spark.checkpoint.identity import check_parts, recorded_cells
 from meander.spark.checkpoint.locks import lock_for_process
 from meander.spark.checkpoint.storage import Location, ObjectPath, location
 from meander.spark.checkpoint.stores import merged_settings, session_store, store_settings
@@ -41,9 +42,10 @@ from meander.spark.input.stream_source import StreamSource
 from meander.spark.messages import Kind
 from meander.spark.output.dataframes import answer_frame, frame_encoding
 from meander.spark.pipeline import RunPlan, build_pipeline
+from meander.spark.repartitioning import start_in_cells
 from meander.spark.run import Run
 from meander.spark.settings import check_query_settings, check_session, local_spark
-from meander.spark.start import RunRequest, start_run, vertex_type
+from meander.spark.start import RunRequest, vertex_type
 from meander.spark.workers.failures import translated
 from meander.syntax.query import RegularQuery
 
@@ -218,9 +220,11 @@ class Session:
         dict of Spark's `format` and its options. With `follow`, files and folders are watched for more; without, the
         run ends when they have been read, and all held answers are released.
 
-        With the checkpoint of an earlier run, that run resumes. Queries may have been added (they are answered from
-        the time on that the run has reached) and left out; `meander.spark.checkpoint.identity` has the rules. One run
-        at a time uses a checkpoint. With a new checkpoint, outputs by path that have content are refused, or replaced
+        With the checkpoint of an earlier run, that run resumes, in as many cells unless `cells` names a number.
+        Queries may have been added (they are answered from the time on that the run has reached) and left out;
+        `meander.spark.checkpoint.identity` has the rules. One run at a time uses a checkpoint.
+
+        With a new checkpoint, outputs by path that have content are refused, or replaced
         with `overwrite`.
         """
         chosen = [self._named(name) for name in (queries if queries is not None else list(self.queries))]
@@ -247,7 +251,7 @@ class Session:
             overwrite=overwrite,
         )
         folder, reason = None, ""
-        if request.options.cells is AUTO_CELLS:
+        if request.options.cells is AUTO_CELLS or (checkpoint is not None and "cells" not in options):
             folder = self._folder(checkpoint)
             request, reason = self._with_cells(request, folder)
         staged = self._staged(request.queries, request.options)
@@ -259,7 +263,7 @@ class Session:
         for earlier in self.runs:
             earlier.release_if_over()
         with translated(folder):
-            run = start_run(request, staged, folder, lambda: self.spark)
+            run = start_in_cells(request, staged, folder, lambda: self.spark)
         if reason:
             run.notes.append(reason)
         self.runs.append(run)
@@ -270,11 +274,13 @@ class Session:
         return (os.cpu_count() or 1) if self._spark is None else parallel_tasks(self._spark)
 
     def _with_cells(self, request: RunRequest, folder: Location) -> tuple[RunRequest, str]:
-        """The request with a number of cells, and the reason; a checkpoint keeps its own."""
+        """The request with a number of cells, and the reason; a checkpoint keeps its own, unless one is named."""
         with translated(folder):
-            recorded = recorded_cells(folder / "meander")
-        if recorded is not None:
-            return replace(request, options=replace(request.options, cells=recorded)), ""
+            recorded = recorded_cells(folder / "meander") if check_parts(folder / "meander") else None
+        if recorded is not None and not (request.options.proofs and recorded > 1):
+            is_chosen = request.options.cells is AUTO_CELLS or recorded > 1
+            reason = f"{counted(recorded, 'cell')}, as the checkpoint has" if is_chosen else ""
+            return replace(request, options=replace(request.options, cells=recorded)), reason
         options, reason = with_cells(request.queries, request.options, self._cores())
         return replace(request, options=options), reason
 

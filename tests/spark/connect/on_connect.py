@@ -30,24 +30,30 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-def test_a_run_of_two_cells_stops_and_resumes(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_of_two_cells_stops_and_resumes_and_continues_in_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     rows = generate(31, 900, deletions=True)
     write_tsv(tmp_path / "in" / "0.tsv", rows[:500])
     settings = {name: spark.conf.get(name, None) for name in (PARTITIONS, PROVIDER)}
 
-    def start(**options: Any) -> Any:
+    def start(cells: int, **options: Any) -> Any:
         session = Session(spark)
         session.stream("s", str(tmp_path / "in"))
         session.query(CLOSURE, "q")
         sinks = {"q": str(tmp_path / "out.jsonl")}
-        return session.start(str(tmp_path / "checkpoint"), sinks, cells=2, batch_rows=300, **options)
+        return session.start(str(tmp_path / "checkpoint"), sinks, cells=cells, batch_rows=300, **options)
 
-    run = start(metrics=str(tmp_path / "metrics.jsonl"))
+    run = start(2, metrics=str(tmp_path / "metrics.jsonl"))
     run.process_available()
     run.stop()
     assert sum(figures["edges"] for figures in read_records(tmp_path / "metrics.jsonl")) >= 500
-    write_tsv(tmp_path / "in" / "1.tsv", [*rows[500:], ("only", "three")])
-    run = start(follow=False, rejects=str(tmp_path / "rejects.jsonl"))
+    write_tsv(tmp_path / "in" / "1.tsv", rows[500:700])
+    run = start(2)
+    run.process_available()
+    run.stop()
+    write_tsv(tmp_path / "in" / "2.tsv", [*rows[700:], ("only", "three")])
+    run = start(1, follow=False, rejects=str(tmp_path / "rejects.jsonl"))
     assert run.wait(300)
     assert canonical(read_records(tmp_path / "out.jsonl")) == canonical(meander.run(CLOSURE, rows))
     assert [reject["reason"] for reject in read_records(tmp_path / "rejects.jsonl")] == ["missing field"]

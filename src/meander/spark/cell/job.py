@@ -44,6 +44,7 @@ class Job:
         frozenset()
     )  # results (query, head) that every cell computes in full
     snapshots: Location | str = ""  # the folder of snapshots; none are taken without
+    seeds: Location | str = ""  # the folder of the seeds that new cells begin with, if they do
     spool: str = ""  # where large answers wait for the driver, if it is on the same machine
     stage: int = 0
     last: int = 0  # the number of the last stage
@@ -92,6 +93,9 @@ class Job:
 
     def snapshot_path(self, cell: int, name: str) -> Location:
         return location(self.snapshots) / f"cell-{self.number(cell)}" / f"{name}.snapshot"
+
+    def seed_path(self, cell: int) -> Location:
+        return location(self.seeds) / f"cell-{self.number(cell)}.seed"
 
     def brings_expiries(self, stream: str, edges: Edges) -> bool:
         """Whether edges have an expiry of their own, as derived tuples do, and those of a stream of tuples."""

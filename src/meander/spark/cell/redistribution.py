@@ -43,7 +43,7 @@ def redistribute(
     received: dict[StageCell, list[Chunk]] = {}
     made = {}
     for job in new:
-        quiet = replace(job, snapshots="", spool="")
+        quiet = replace(job, snapshots="", seeds="", spool="")
         window, waiting = (shares_of(job, edges) for edges in (held.window, held.waiting))
         for number, cell in enumerate(job.cells):
             store = made[job.stage, cell] = InMemoryStore()

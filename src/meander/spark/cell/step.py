@@ -37,7 +37,7 @@ from meander.spark.cell.recovery import (
 )
 from meander.spark.cell.routing import own_answers
 from meander.spark.cell.scatter import FIRST_STAGE
-from meander.spark.cell.store import CellStore, pack_arrays, write_snapshot
+from meander.spark.cell.store import CellStore, pack_arrays, read_seed, write_snapshot
 from meander.spark.edge_codec import decode_edges, encode_edges
 from meander.spark.messages import (
     Chunk,
@@ -140,6 +140,9 @@ class CellStep:
     def load(self) -> None:
         """Read the manifest, and get the operator state that it names: from the cache, or rebuilt."""
         stored = self.store.read_manifest()
+        if stored is None and self.job.seeds:
+            read_seed(self.job.seed_path(self.cell), self.store)
+            stored = self.store.read_manifest()
         self.manifest = CellManifest() if stored is None else CellManifest.from_bytes(stored)
         state = self.cache.take(self.job, self.cell, self.manifest.token)
         if state is None:

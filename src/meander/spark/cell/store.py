@@ -15,7 +15,7 @@ import numpy as np
 
 from meander.dataflow.state import Array
 from meander.errors import StateError
-from meander.spark.checkpoint.notes import START_OVER
+from meander.spark.checkpoint.notes import START_OVER, damaged, missing_part
 from meander.spark.checkpoint.storage import Location, ObjectPath, children, write_whole
 
 ALIGN = 64
@@ -23,6 +23,7 @@ PREFIX = 16
 """Bytes before the index of packed arrays: its length, and a checksum of all that follows."""
 
 KEEP_SNAPSHOTS = 3
+SEED = "seed"
 
 
 class CellStore(Protocol):
@@ -41,7 +42,7 @@ class InMemoryStore:
     """A store that ends with its process."""
 
     def __init__(self) -> None:
-        self.values: dict[str | int, bytes] = {}
+        self.values: dict[str | int, bytes] = {}  # the manifest, the ingest, and blocks by their numbers
 
     def read_manifest(self) -> bytes | None:
         return self.values.get("manifest")
@@ -129,3 +130,21 @@ def read_snapshot(path: Location, stamp: str) -> dict[str, Array] | None:
     except (OSError, ValueError):
         return None
     return unpack_arrays(stamp, data)
+
+
+def write_seed(path: Location, store: InMemoryStore) -> None:
+    """Write the state that a new cell is to begin with."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {str(name): np.frombuffer(content, np.uint8) for name, content in store.values.items()}
+    write_whole(path, *pack_arrays(SEED, arrays))
+
+
+def read_seed(path: Location, store: CellStore) -> None:
+    """Give a new cell the state that it begins with; without it, the edges of its window would be lost."""
+    arrays = read_snapshot(path, SEED)
+    if arrays is None:
+        raise damaged(path) if path.exists() else missing_part(path)
+    store.write_manifest(arrays.pop("manifest").tobytes())
+    store.write_ingest(arrays.pop("ingest").tobytes())
+    for number, edges in arrays.items():
+        store.write_block(int(number), edges.tobytes())

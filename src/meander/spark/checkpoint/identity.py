@@ -13,7 +13,8 @@ sink stays as it is; it cannot come back under its name, because the answers tha
 Spark knows the sources that it reads itself (Kafka, streaming DataFrames) by their number: those stay the same.
 
 With several cells each has no more of the window than its share reads: there the queries have to be the same, and
-if another plan would send other edges between cells the run continues with the plan that it had.
+if another plan would send other edges between cells the run continues with the plan that it had. If the queries stay,
+`repartitioning` can change the number of cells.
 
 Spark's part of a checkpoint and Meander's are of no use without each other. If one of them is missing, or a note that
 the other notes mention, nothing is read or written: a new start would empty the outputs, or repeat answers.
@@ -21,21 +22,20 @@ the other notes mention, nothing is read or written: a new start would empty the
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from meander.engine import CompiledQuery
 from meander.errors import ArgumentError, StateError
 from meander.options import RunOptions
 from meander.physical.streams import StreamSchema
+from meander.spark.checkpoint.generations import FIRST, RUN, Generation, batch_files, current_generation
 from meander.spark.checkpoint.notes import missing_part, read_note, write_note
 from meander.spark.checkpoint.storage import Location, children, remove_folder
 from meander.syntax import to_datalog
 
-RUN = "run.json"
-OFFSET = re.compile(r'"entry":\s*(\d+)')
 WINDOW, TABLE, VERTICES = "a stream with a window", "a table", "a stream of vertices"
 OPTIONS = {"mode": "--mode", "cells": "--cells", "time_unit": "--time-unit"}
 
@@ -88,7 +88,7 @@ def recorded_plans(
         recorded = read_note(folder / RUN)
     except FileNotFoundError:
         return None
-    if recorded["queries"] != query_texts(queries) or recorded["exchanges"] == exchanges:
+    if answered(recorded) != query_texts(queries) or recorded["exchanges"] == exchanges:
         return None
     plans: dict[str, int | None] = recorded["plans"]
     return plans
@@ -103,6 +103,11 @@ def recorded_cells(folder: Location) -> int | None:
     return cells
 
 
+def answered(recorded: Mapping[str, Any]) -> dict[str, str]:
+    """The queries, as Datalog, that the last start of a recorded run has answered."""
+    return {name: text for name, text in recorded["queries"].items() if name not in recorded["left"]}
+
+
 def query_texts(queries: Sequence[CompiledQuery]) -> dict[str, str]:
     """Each query as Datalog: equal texts mean the same."""
     return {query.name: to_datalog(query.regular) for query in queries}
@@ -113,14 +118,16 @@ def check_parts(folder: Location) -> bool:
     checkpoint = folder.parent
     try:
         exists = (folder / RUN).exists()
-        entries = len(children(folder / "ledger", ".json"))
-        has_offsets = bool(offset_files(checkpoint))
+        generation = current_generation(folder) if exists else FIRST
+        spark = generation.spark(checkpoint)
+        entries = max((int(path.stem) for path in children(folder / "ledger", ".json")), default=0)
+        has_offsets = bool(batch_files(spark))
     except OSError as error:
         raise ArgumentError(f"the checkpoint {checkpoint} cannot be read: {error.strerror}") from None
     if exists:
-        # With the second entry the offset of the first has been written.
-        if entries > 1 and not has_offsets and read_note(folder / RUN)["spark_is_here"]:
-            raise missing_part(checkpoint / "spark" / "offsets")
+        # With the second entry of a generation the offset of its first has been written.
+        if entries > generation.entry + 1 and not has_offsets and read_note(folder / RUN)["spark_is_here"]:
+            raise missing_part(spark / "offsets")
         return True
     if (checkpoint / "offsets").exists():
         raise StateError(
@@ -130,25 +137,6 @@ def check_parts(folder: Location) -> bool:
     if has_offsets or entries:
         raise missing_part(folder / RUN if folder.exists() else folder)
     return False
-
-
-def offset_files(checkpoint: Location, folder: str = "offsets") -> list[Location]:
-    """Spark's log of the batches that it has begun (or, in `commits`, of those that are done), in their order."""
-    files = [path for path in children(checkpoint / "spark" / folder) if path.name.isdigit()]
-    return sorted(files, key=lambda path: int(path.name))
-
-
-def is_committed(checkpoint: Location) -> bool:
-    """Whether Spark has begun and ended some batches, and none is left to run again."""
-    begun, done = offset_files(checkpoint), offset_files(checkpoint, "commits")
-    return bool(begun and done) and begun[-1].name == done[-1].name
-
-
-def last_offset(checkpoint: Location) -> int:
-    """The number of the last entry of the ledger that Spark has been given."""
-    offsets = offset_files(checkpoint)
-    text = offsets[-1].read_bytes().decode(errors="replace") if offsets else ""
-    return max((int(number) for number in OFFSET.findall(text)), default=0)
 
 
 def check_checkpoint(folder: Location, identity: dict[str, Any]) -> str:
@@ -193,6 +181,18 @@ def check_checkpoint(folder: Location, identity: dict[str, Any]) -> str:
     if not identity["queries"].keys() <= recorded["queries"].keys():
         check_stored(folder.parent, recorded.get("stored", {}), identity["stored"])
     return str(recorded["run"])
+
+
+def check_same_queries(folder: Location, queries: Sequence[CompiledQuery], hint: str) -> None:
+    """Refuse to change the number of cells together with the queries."""
+    before, now = answered(read_note(folder / RUN)), query_texts(queries)
+    changed = [name for name in before | now if (name in before) != (name in now)]
+    if changed:
+        raise StateError(
+            f"the number of cells of the checkpoint {folder.parent} cannot change while queries are added or left "
+            f"out: {', '.join(changed)}",
+            hint=f"change one, and at the next start the other; or {hint}",
+        )
 
 
 def check_stored(
@@ -252,5 +252,13 @@ def record_queries(folder: Location, identity: dict[str, Any], run: str, sinks: 
 def record_spark(folder: Location) -> None:
     """Record, once the Spark query has started, that its part of the checkpoint is beside ours, not in Hadoop's."""
     recorded = read_note(folder / RUN)
-    if not recorded["spark_is_here"] and (folder.parent / "spark" / "metadata").exists():
+    spark = current_generation(folder).spark(folder.parent)
+    if not recorded["spark_is_here"] and (spark / "metadata").exists():
         write_note(folder / RUN, recorded | {"spark_is_here": True})
+
+
+def begin_generation(folder: Location, generation: Generation, identity: dict[str, Any]) -> None:
+    """Record that the run of this folder continues in another generation, which has its own cells and exchanges."""
+    own = {name: identity[name] for name in ("cells", "exchanges", "plans")}
+    begun = {"generation": asdict(generation), "spark_is_here": False}
+    write_note(folder / RUN, read_note(folder / RUN) | own | begun)

@@ -53,7 +53,7 @@ class Intake:
     """The settings of the source of files; `streams` are all of the run, `paths` those of streams read from files.
 
     A single cell reads the files itself. To several, tasks send what they read by `scatter`, packed for their
-    processes.
+    processes. Reading begins after the entry `after` of the ledger, and ends with the entry `until`, if there is one.
     """
 
     ledger: Location
@@ -66,6 +66,8 @@ class Intake:
     tick: float | None
     tasks: int
     scatter: str = ""
+    after: int = 0
+    until: int | None = None
 
 
 def edge_frame(spark: SparkSession, intake: Intake) -> DataFrame:
@@ -129,7 +131,7 @@ class SegmentLister(SimpleDataSourceStreamReader, EndsWithInput):
         return self._ledger
 
     def initialOffset(self) -> dict[str, int]:
-        return {"entry": 0}
+        return {"entry": self.intake.after}
 
     def prepareForTriggerAvailableNow(self) -> None:
         pass  # `read` gives batch after batch until there is no more
@@ -170,8 +172,8 @@ class EdgeReader(DataSourceStreamReader, EndsWithInput):
         return self._ledger
 
     def initialOffset(self) -> dict[str, int]:
-        self._known = 0
-        return {"entry": 0}
+        self._known = self.intake.after
+        return {"entry": self._known}
 
     def prepareForTriggerAvailableNow(self) -> None:
         pass
@@ -250,6 +252,7 @@ def open_ledger(intake: Intake) -> Ledger:
         frozenset(intake.bounded),
         intake.batch_rows,
         intake.tick,
+        until=intake.until,
     )
 
 

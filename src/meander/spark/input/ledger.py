@@ -87,7 +87,8 @@ class Entry:
 
 @dataclass
 class Ledger:
-    """The entries in `folder` for the streams of a run; `locations`: stream to path, of files alone."""
+    """The entries in `folder` for the streams of a run; `locations`: stream to path, of files alone. With `until`
+    there is none after the entry of that number."""
 
     folder: Location
     locations: dict[str, str]
@@ -96,6 +97,7 @@ class Ledger:
     batch_rows: int
     tick: float | None = None
     clock: Callable[[], float] = time.monotonic
+    until: int | None = None
     positions: dict[str, int] = field(default_factory=dict)
     fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
@@ -124,6 +126,8 @@ class Ledger:
     def advance(self, number: int) -> int:
         """The number of the entry after `number`: an old one, or a new one if there is something to read."""
         self.check_whole(number)
+        if self.until is not None and number >= self.until:
+            return number
         if number < self.last:
             return number + 1
         now = self.clock()

@@ -21,6 +21,7 @@ from meander.spark.messages import Chunk
 
 NUMBER = StructType([StructField("number", LongType())])
 CONTENT = StructType([StructField("content", BinaryType())])
+STATE = "state"
 MANIFEST, INGEST = -1, -2
 """The keys in a cell's state besides the numbers of its blocks, which start at 0."""
 
@@ -33,7 +34,7 @@ class CellOperator(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         # One state of Spark's for all: to open one takes Spark about as long as everything that a small batch does.
-        self._state = handle.getMapState("state", NUMBER, CONTENT)
+        self._state = handle.getMapState(STATE, NUMBER, CONTENT)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         begun = time.perf_counter()

@@ -90,7 +90,15 @@ def cores() -> int:
 def pack_jobs(jobs: Sequence[Job]) -> str:
     """The jobs as far as they decide which code is loaded; the same at every start of a run."""
     reduced = [
-        replace(job, run="", started=0.0, snapshots="", spool="", options=replace(job.options, threads=1))
+        replace(
+            job,
+            run="",
+            started=0.0,
+            snapshots="",
+            seeds="",
+            spool="",
+            options=replace(job.options, threads=1),
+        )
         for job in jobs
     ]
     return base64.b85encode(zlib.compress(pickle.dumps(reduced))).decode()
