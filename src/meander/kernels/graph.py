@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from meander.kernels.batch import SRC, TRG, Batch
 from meander.kernels.hashing import find_triple, free_slot, mix
-from meander.kernels.jit import Array, kernel
+from meander.kernels.jit import Array, inner_kernel, kernel, prefetch
 from meander.kernels.status import DONE, EMITTED, FULL_GRAPH, FULL_OUTPUT, NEXT_ROW
 
 FIRST_VALUE = 2  # the column of `Batch.key` where values begin
@@ -29,6 +29,9 @@ UNCHANGED = -1  # stamp of a row that this batch has not changed: before every i
 
 # Positions in `Graph.counts`.
 ROWS, UNDONE = 0, 1
+
+AHEAD, NEAR = 16, 8
+"""How many tuples before one is applied its slot in the pair index is fetched, and the row that the slot has."""
 
 
 class Graph(NamedTuple):
@@ -202,6 +205,31 @@ def begin_batch(graph: Graph) -> None:
     graph.counts[UNDONE] = 0
 
 
+@inner_kernel
+def fetch_slot(graph: Graph, relation: int, src: int, trg: int) -> None:
+    """Fetch what applying a tuple without values reads first: its slot in the pair index, and its lists."""
+    prefetch(graph.pair, mix(src, trg, relation) & (graph.pair.size - 1))
+    relations = graph.linked_out.size
+    if graph.linked_out[relation]:
+        prefetch(graph.first_out, src * relations + relation)
+        prefetch(graph.degree_out, src * relations + relation)
+    if graph.linked_in[relation]:
+        prefetch(graph.first_in, trg * relations + relation)
+        prefetch(graph.degree_in, trg * relations + relation)
+
+
+@inner_kernel
+def fetch_row(graph: Graph, relation: int, src: int, trg: int) -> None:
+    """Fetch the row in the slot of a tuple."""
+    row = graph.pair[mix(src, trg, relation) & (graph.pair.size - 1)]
+    if row >= 0:
+        prefetch(graph.src, row)
+        prefetch(graph.trg, row)
+        prefetch(graph.relation, row)
+        prefetch(graph.exp, row)
+        prefetch(graph.stamp, row)
+
+
 @kernel
 def update_relation(
     graph: Graph, values: Values | None, relation: int, batch: Batch, out: Batch, cursor: Array
@@ -229,6 +257,9 @@ def update_relation(
         for i in range(position, end):
             src, trg, exp = batch.key[i, SRC], batch.key[i, TRG], batch.exp[i]
             if values is None:
+                if i + AHEAD < total:
+                    fetch_slot(graph, relation, batch.key[i + AHEAD, SRC], batch.key[i + AHEAD, TRG])
+                    fetch_row(graph, relation, batch.key[i + NEAR, SRC], batch.key[i + NEAR, TRG])
                 row = find_row(graph, relation, src, trg)
             else:
                 row = find_wide_row(graph, values, relation, batch.key[i])

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meander.kernels.jit import kernel
+from meander.kernels.jit import inner_kernel, kernel, prefetch
 from meander.kernels.spans import equal_spans, hash_span, load_head
 
 Array = np.ndarray[Any, Any]
@@ -29,6 +29,9 @@ START, LENGTH, KIND, HEAD = 0, 1, 2, 3
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
+
+AHEAD, NEAR = 24, 12
+"""How many rows before a name is looked up its slot is fetched, and the span that the slot leads to."""
 
 
 class Names(NamedTuple):
@@ -69,6 +72,20 @@ def hash_names(data: Array, start: Array, end: Array, kind: Array, hashes: Array
     """The hash of each name; apart from the search, so that the processor can overlap the searches of many names."""
     for row in range(start.size):
         hashes[row] = hash_span(data, start[row], end[row], kind[row])
+
+
+@inner_kernel
+def fetch_slot(names: Names, hashed: Any) -> None:
+    """Fetch the slot where a name with this hash is looked up first."""
+    prefetch(names.slots, np.int64(hashed) & (names.slots.size - 1))
+
+
+@inner_kernel
+def fetch_span(names: Names, hashed: Any) -> None:
+    """Fetch the span of the name in that slot, as a rule the one with this hash."""
+    entered = names.slots[np.int64(hashed) & (names.slots.size - 1)]
+    if entered != 0:
+        prefetch(names.span, np.int64(entered & LOW) - 1)
 
 
 @kernel
@@ -136,6 +153,9 @@ def intern_names(
     if row == 0:
         hash_names(data, start, end, kind, hashes)
     while row < start.size:
+        if row + AHEAD < start.size:
+            fetch_slot(names, hashes[row + AHEAD])
+            fetch_span(names, hashes[row + NEAR])
         number = intern_name(data, start[row], end[row], kind[row], hashes[row], names)
         if number < 0:
             return row
@@ -151,6 +171,13 @@ def intern_codes(entries: Entries, code: Array, names: Names, numbers: Array, ro
     Stops, and returns, as `intern_names`.
     """
     while row < code.size:
+        if row + AHEAD < code.size:
+            entry = code[row + AHEAD]
+            if entries.number[entry] < 0:
+                fetch_slot(names, entries.hash[entry])
+            entry = code[row + NEAR]
+            if entries.number[entry] < 0:
+                fetch_span(names, entries.hash[entry])
         entry = code[row]
         number = np.int64(entries.number[entry])
         if number < 0:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
@@ -102,5 +103,40 @@ _trailing_zeros: Any = intrinsic(_count_zeros)
 def _lowest_bit(word: Any) -> Any:
     def compiled(word: Any) -> Any:
         return _trailing_zeros(word)
+
+    return compiled
+
+
+def prefetch(column: Array, row: Any) -> None:
+    """Fetch a row that is read soon into the processor's caches, where it is compiled.
+
+    A loop over a table that no cache holds waits for one row after the other; this way it waits for several at once.
+    The row must be one of the column's.
+    """
+
+
+def _fetch_row(_context: Any, _column: Any, _row: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        column = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+        offset = builder.mul(arguments[1], builder.extract_value(column.strides, 0))
+        data = builder.bitcast(column.data, ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        fetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", (data.type,), ir.FunctionType(ir.VoidType(), [data.type, flag, flag, flag])
+        )
+        # To be read, kept in all caches, and data rather than instructions.
+        builder.call(fetch, [builder.gep(data, [offset]), flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(_column, types.int64), generate
+
+
+_fetch: Any = intrinsic(_fetch_row)
+
+
+@overload(prefetch)
+def _prefetch(column: Array, row: Any) -> Any:
+    def compiled(column: Array, row: Any) -> None:
+        _fetch(column, row)
 
     return compiled
