@@ -7,6 +7,7 @@ Operators keep no other state, but what can be rebuilt.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -127,7 +128,7 @@ class Store:
     def _allocate(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Zeros: memory that is not touched yet costs next to nothing, and much of a table never is."""
         old = self.arrays.get(name)
-        size = int(np.prod(shape)) * dtype.itemsize
+        size = int(math.prod(shape)) * dtype.itemsize
         freed = 0 if old is None else old.nbytes
         self._take(size - freed)
         self.growths += size > freed
@@ -210,10 +211,10 @@ def _field(position: int) -> property:
 
 def zeros_apart(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros that share no cache line with anything else: threads that write to one would wait for each other."""
-    size = int(np.prod(shape)) * dtype.itemsize
+    size = int(math.prod(shape)) * dtype.itemsize
     room = np.zeros(size + 3 * CACHE_LINES, np.uint8)
-    begin = -room.ctypes.data % CACHE_LINES + CACHE_LINES
-    return room[begin : begin + size].view(dtype).reshape(shape)
+    address: int = room.__array_interface__["data"][0]
+    return np.ndarray(shape, dtype, room, -address % CACHE_LINES + CACHE_LINES)
 
 
 def format_bytes(size: int) -> str:
