@@ -67,16 +67,18 @@ class Text(NamedTuple):
 
 
 class Dictionary:
-    """Distinct names with their hashes, and the numbers that `numbered_by` has given them so far.
+    """Names with their hashes, and the numbers that `numbered_by` has given them so far.
 
-    The numbers count as long as what they were given by is the same object: a sweep replaces it.
+    One that was put together from others may have a name twice: it is not known to be `distinct`. The numbers count
+    as long as what they were given by is the same object: a sweep replaces it.
     """
 
-    __slots__ = ("hashes", "numbered_by", "numbers", "text")
+    __slots__ = ("distinct", "hashes", "numbered_by", "numbers", "text")
 
-    def __init__(self, text: Text, hashes: Array) -> None:
+    def __init__(self, text: Text, hashes: Array, *, distinct: bool) -> None:
         self.text = text
         self.hashes = hashes
+        self.distinct = distinct
         self.numbers: Array | None = None
         self.numbered_by: object = None
 
@@ -143,7 +145,7 @@ def code_texts(columns: Sequence[Names]) -> list[CodedText]:
     whole = concat_texts([column.plain() for column in columns])
     hashes = whole.hashes()
     distinct, code = distinct_names(whole, hashes)
-    dictionary = Dictionary(whole.take(distinct), hashes[distinct])
+    dictionary = Dictionary(whole.take(distinct), hashes[distinct], distinct=True)
     bounds = np.cumsum([0] + [column.rows for column in columns])
     return [CodedText(dictionary, code[begin:end]) for begin, end in itertools.pairwise(bounds)]
 
@@ -159,18 +161,18 @@ def narrowed(columns: Sequence[CodedText]) -> list[CodedText]:
     chosen = np.flatnonzero(used)
     code = np.empty(used.size, np.int32)
     code[chosen] = np.arange(chosen.size, dtype=np.int32)
-    narrow = Dictionary(dictionary.text.take(chosen), dictionary.hashes[chosen])
+    narrow = Dictionary(dictionary.text.take(chosen), dictionary.hashes[chosen], distinct=dictionary.distinct)
     return [CodedText(narrow, code[column.code]) for column in columns]
 
 
 def deduplicated(columns: Sequence[CodedText]) -> list[CodedText]:
     """Columns over one dictionary, which may have a name twice, over a dictionary that has each once."""
     dictionary = columns[0].dictionary
+    if dictionary.distinct:
+        return list(columns)
     names, hashes = dictionary.text, dictionary.hashes
     distinct, code = distinct_names(names, hashes)
-    if distinct.size == names.rows:
-        return list(columns)
-    once = Dictionary(names.take(distinct), hashes[distinct])
+    once = Dictionary(names.take(distinct), hashes[distinct], distinct=True)
     return [CodedText(once, code[column.code]) for column in columns]
 
 
@@ -278,6 +280,7 @@ def concat_names(columns: Sequence[Sequence[Names]]) -> list[Names]:
         merged = Dictionary(
             concat_texts([dictionary.text for dictionary in dictionaries]),
             np.concatenate([dictionary.hashes for dictionary in dictionaries]),
+            distinct=False,
         )
 
     def code(column: Names) -> Array:

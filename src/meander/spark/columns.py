@@ -54,7 +54,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
         size = int.from_bytes(data[8:16], "little")
         buffer = bytearray(pa.decompress(data[16:], size, "lz4", asbytes=True))
     else:
-        buffer = bytearray(data[8:])
+        buffer = bytearray(memoryview(data)[8:])
     length = int.from_bytes(buffer[:8], "little")
     fields, index = json.loads(buffer[8 : 8 + length])
     arrays = {}
@@ -92,6 +92,9 @@ def pack_edges(edges: Edges, *, row: Array | None = None, compressed: bool = Fal
     if compressed:
         src, trg = deduplicated([src, trg])
     arrays = {"src": src.code, "trg": trg.code, "ts": edges.ts, **_dictionary("names", src.dictionary)}
+    fields: dict[str, Any] = {"rows": edges.rows}
+    if src.dictionary.distinct:
+        fields["distinct"] = True
     if edges.exp is None:
         (label,) = deduplicated(narrowed([coded.label]))
         arrays |= _dictionary("labels", label.dictionary)
@@ -107,21 +110,21 @@ def pack_edges(edges: Edges, *, row: Array | None = None, compressed: bool = Fal
         arrays["properties"] = pack_columns(edges.properties)
     if row is not None:
         arrays["row"] = row.astype(np.int32)
-    return pack({"rows": edges.rows}, arrays, compressed=compressed)
+    return pack(fields, arrays, compressed=compressed)
 
 
 def unpack_edges(data: bytes) -> tuple[Edges, Array | None]:
     """The edges of `pack_edges`, and the number of each in its chunk if it was packed."""
     fields, arrays = unpack(data)
     rows = fields["rows"]
-    names = _read_dictionary("names", arrays)
+    names = _read_dictionary("names", arrays, distinct=fields.get("distinct", False))
     exp = arrays.get("exp")
     properties = arrays.get("properties")
     if exp is not None:
         label: Text | CodedText = nameless(rows)
     else:
         label = CodedText(
-            _read_dictionary("labels", arrays),
+            _read_dictionary("labels", arrays, distinct=True),
             arrays["label"] if "label" in arrays else np.zeros(rows, np.int32),
         )
     edges = Edges(
@@ -186,8 +189,9 @@ def _dictionary(name: str, dictionary: Dictionary) -> dict[str, Array]:
     return arrays
 
 
-def _read_dictionary(name: str, arrays: Mapping[str, Array]) -> Dictionary:
+def _read_dictionary(name: str, arrays: Mapping[str, Array], *, distinct: bool) -> Dictionary:
     end = np.cumsum(arrays[f"{name}.length"], dtype=np.int64)
     start = end - arrays[f"{name}.length"]
     kind = arrays[f"{name}.kind"] if f"{name}.kind" in arrays else np.zeros(end.size, np.int8)
-    return Dictionary(Text(frozen(arrays[name]), start, end, kind), arrays[f"{name}.hash"].astype(np.uint64))
+    text = Text(frozen(arrays[name]), start, end, kind)
+    return Dictionary(text, arrays[f"{name}.hash"].astype(np.uint64), distinct=distinct)

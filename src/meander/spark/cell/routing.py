@@ -175,7 +175,8 @@ def partition_streams(
         if isinstance(matches, bool):
             shares[source.key] = whole if matches else whole.take(slice(0))
         else:
-            shares[source.key] = whole.take(matches)
+            # As a rule a cell has nothing of a stream beside its share, or all of it.
+            shares[source.key] = whole if matches.all() else whole.take(matches)
     return shares
 
 
