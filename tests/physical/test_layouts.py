@@ -51,6 +51,19 @@ def test_derived_inputs_have_no_grid() -> None:
     assert best_grid(plan_of("Answer() <- a(x, y), b(y, z)."), 8) is None
 
 
+@pytest.mark.parametrize(("closed", "expected"), [(1, {0: 2, 1: 4}), (1000, {0: 8})])
+def test_a_closure_of_few_edges_is_searched_for_each_coordinate_of_its_targets(
+    closed: int, expected: dict[int, int]
+) -> None:
+    known = {("s", "a"): closed, ("s", "b"): 10, ("s", "c"): 40}
+    assert sizes(grid("Answer(x, y) <- a+(x, y), b(x, m), c(m, y).", 8, Statistics(known))) == expected
+
+
+def test_two_closures_have_no_grid() -> None:
+    known = Statistics({("s", "a"): 1, ("s", "b"): 1})
+    assert best_grid(plan_of("Answer(x, y) <- a+(x, y), a+(y, x), b(x, y)."), 8, known) is None
+
+
 def test_heavy_vertices_are_spread_by_a_column_beside_them() -> None:
     heavy = Statistics(heavy=(7,))
     spread = grid("Answer(x, y) <- a(x, y), b(y, z).", 8, heavy)

@@ -142,9 +142,21 @@ STATISTICS = st.builds(
 )
 
 
-@given(body=st.sampled_from(BODIES), statistics=STATISTICS, **RUNS)
+FEW_STEPS = st.fixed_dictionaries(
+    {("s", label): st.integers(1, 20 if label == "a" else 1000) for label in "abcd"}
+).map(Statistics)
+"""With these most closures are of few edges."""
+
+
+@given(body=st.sampled_from(BODIES), statistics=STATISTICS | FEW_STEPS, **RUNS)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_law_holds_for_shares(body: str, **run: Any) -> None:
+    hold_law(body, **run)
+
+
+@given(body=st.sampled_from(PROBED), statistics=FEW_STEPS, **RUNS)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_law_holds_for_joins_with_closures_of_few_edges(body: str, **run: Any) -> None:
     hold_law(body, **run)
 
 
@@ -170,7 +182,7 @@ def test_the_edges_of_a_heavy_vertex_are_spread() -> None:
 
 
 @pytest.mark.slow
-@given(body=st.sampled_from(BODIES), statistics=STATISTICS, **RUNS)
+@given(body=st.sampled_from(BODIES), statistics=STATISTICS | FEW_STEPS, **RUNS)
 @settings(
     max_examples=MANY_EXAMPLES, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck)
 )

@@ -15,13 +15,13 @@ edge beside it, that column's hash is the coordinate of tuples with a heavy vert
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
 from math import prod
 
-from meander.algebra.nodes import Filter, Pattern, Plan, Share, Slice, Union, WScan
+from meander.algebra.nodes import Filter, Path, Pattern, Plan, Share, Slice, Union, WScan
 from meander.physical.streams import SIDES
-from meander.rewrite.choice import WEIGHTS, Sizes
+from meander.rewrite.choice import WEIGHTS, Sizes, search_work
 
 LABELS = WEIGHTS.any_label
 MOST_DIMENSIONS = 4
@@ -51,12 +51,16 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A grid on the first `cells` of `of` cells, with the hashes of the names of heavy vertices."""
+    """A grid on the first `cells` of `of` cells, with the hashes of the names of heavy vertices.
+
+    If it `repeats_searches`, each cell computes the closures that a pattern probes from all roots at its coordinate.
+    """
 
     cells: int
     of: int
     axes: tuple[Axis, ...]
     heavy: tuple[int, ...] = ()
+    repeats_searches: bool = False
 
     def share(self) -> Share | None:
         """What a cell has of edges by this layout of their ends; None: all."""
@@ -98,6 +102,16 @@ class Layout:
         ]
         return Layout(self.cells, self.of, tuple(axes), self.heavy)
 
+    def at(self, position: int) -> Layout:
+        """The same, by another position."""
+        (axis,) = self.axes
+        return replace(self, axes=(replace(axis, position=position),))
+
+    def by_root(self) -> Layout:
+        """The layout of a closure by its root alone; without an axis if that is no dimension."""
+        roots = [axis for axis in self.axes if axis.position == 0 and not axis.spreads]
+        return Layout(self.cells, self.of, tuple(roots))
+
     def whole(self) -> Layout:
         """That of a stream which every cell of the grid reads in full."""
         return Layout(self.cells, self.of, (), self.heavy)
@@ -118,9 +132,10 @@ class Conjunct:
 
     columns: tuple[tuple[int, ...], tuple[int, ...]]
     labels: tuple[tuple[str, str | None], ...]  # (stream, label) of the edges; None: any
+    closure: Path | None = None  # of these edges; every cell has them all
 
     def has(self, position: int) -> bool:
-        return any(position in column for column in self.columns)
+        return self.closure is None and any(position in column for column in self.columns)
 
     def joins(self, left: int, right: int) -> bool:
         """Whether its columns are these two positions."""
@@ -152,21 +167,40 @@ UNKNOWN = Statistics()
 
 
 def best_grid(plan: Plan, cells: int, statistics: Statistics = UNKNOWN) -> Layout | None:
-    """The layout of a join of edges with the least cost; None if the plan has derived inputs, or no vertex."""
+    """The layout of a join of edges with the least cost; None if the plan has derived inputs, or no vertex.
+
+    A join may probe a closure of edges, if the numbers of all edges are known: it is searched again for every
+    coordinate of the other dimensions, which pays if its edges are few.
+    """
     parts = joins_of(plan)
     if parts is None or plan.arity == 0:
         return None
+    conjuncts = [conjunct for part in parts for conjunct in part]
+    closures = [conjunct for conjunct in conjuncts if conjunct.closure is not None]
+    labels = {label for conjunct in conjuncts for label in conjunct.labels}
+    if closures and not labels <= set(statistics.sizes):
+        return None
+    relative = statistics.relative(labels)
+    estimates = Sizes(edges=relative) if closures else Sizes()
     # What the cells do once together, as matching, and what each does for every edge that it has.
-    found = WEIGHTS.find * Sizes().of(plan)
+    found = WEIGHTS.find * estimates.of(plan)
 
-    relative = statistics.relative(label for part in parts for conjunct in part for label in conjunct.labels)
+    def search(sizes: Mapping[int, int]) -> float:
+        return sum(
+            search_work(conjunct.closure, estimates)
+            / prod(size for position, size in sizes.items() if position in conjunct.columns[0])
+            for conjunct in closures
+            if conjunct.closure is not None
+        )
 
     def cost(sizes: Mapping[int, int]) -> float:
         used = prod(sizes.values())
         read = sum(relative[label] * share for label, share in shares_of_labels(parts, sizes).items())
+        read += search(sizes)
         slowest, work = read + found / used, read * used + found
-        # Work that does not end sooner still takes cores from others. Below eight cells that is hardly an issue.
-        return slowest + 2 * work / max(cells, 8)
+        # Work that does not end sooner still takes cores from others. Below eight cells that is hardly an issue, nor
+        # beside a closure.
+        return slowest if closures else slowest + 2 * work / max(cells, 8)
 
     best = min(
         grids(range(plan.arity), cells),
@@ -174,10 +208,11 @@ def best_grid(plan: Plan, cells: int, statistics: Statistics = UNKNOWN) -> Layou
     )
     axes, stride = [], 1
     for position, size in best.items():
-        other = spread_position(parts, position, plan.arity) if statistics.heavy else None
+        spreads = statistics.heavy and not closures
+        other = spread_position(parts, position, plan.arity) if spreads else None
         axes.append(Axis(position, size, stride, other is not None, other))
         stride *= size
-    return Layout(stride, cells, tuple(axes), statistics.heavy)
+    return Layout(stride, cells, tuple(axes), () if closures else statistics.heavy, bool(closures))
 
 
 def grids(positions: Sequence[int], cells: int) -> Iterator[dict[int, int]]:
@@ -210,15 +245,17 @@ def joins_of(plan: Plan) -> list[list[Conjunct]] | None:
     if isinstance(plan, Pattern):
         conjuncts = []
         for source, ends in zip(plan.inputs, plan.ends, strict=True):
-            labels = labels_read(source)
+            closure = source if isinstance(source, Path) else None
+            labels = labels_read(source) if closure is None else labels_of_steps(closure)
             if labels is None:
                 return None
             first, second = (
                 tuple(at for at, variable in enumerate(plan.output[: plan.arity]) if variable == end)
                 for end in ends[:2]
             )
-            conjuncts.append(Conjunct((first, second), labels))
-        return [conjuncts]
+            conjuncts.append(Conjunct((first, second), labels, closure))
+        searches = [conjunct for conjunct in conjuncts if conjunct.closure is not None]
+        return [conjuncts] if len(searches) <= 1 < len(conjuncts) or not searches else None
     labels = labels_read(plan)
     return None if labels is None else [[Conjunct(((0,), (1,)), labels)]]
 
@@ -238,6 +275,13 @@ def labels_read(plan: Plan) -> tuple[tuple[str, str | None], ...] | None:
                 else None
             )
     return None
+
+
+def labels_of_steps(closure: Path) -> tuple[tuple[str, str | None], ...] | None:
+    """The (stream, label) of the edges that a path consists of; None if it has steps over several edges."""
+    steps = [labels_read(source) for source in closure.inputs]
+    known = [labels for labels in steps if labels is not None]
+    return tuple(dict.fromkeys(chain.from_iterable(known))) if len(known) == len(steps) else None
 
 
 def shares_of_labels(

@@ -12,7 +12,8 @@ So the answers of the cells are disjoint, and together they are all answers. A s
 A derived input that a share needs in full, or by a position that it has no share by (a PATH by its target), is
 *cut out*: an earlier stage computes it once, by shares of its own, and the cells that read it *receive* its tuples.
 A plan that is cheap to derive, such as edges read backwards, is derived where it is read. Only joins of edges have
-layouts of several dimensions: what is derived would be derived by every cell of a row of the grid.
+layouts of several dimensions, and joins that probe a closure of few edges: what is derived is derived by every cell
+of a row of the grid.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from functools import cache
 from meander.algebra.automata import labels, nullable
 from meander.algebra.nodes import Filter, Path, Pattern, Plan, Receive, Union, WScan
 from meander.algebra.trees import fold, walk
-from meander.physical.layouts import Layout, by_position
+from meander.physical.layouts import Layout
 from meander.rewrite import trees
 from meander.rewrite.expressions import either, is_step, repeat, then, tidy
 from meander.syntax.query import Either, Inverse, Label, PathExpr, PathOrder, Repeat, Then
@@ -94,37 +95,41 @@ class Shares:
                 return self._pattern(plan, layout)
             case Path():
                 is_by_root = [(axis.position, axis.spreads) for axis in layout.axes] == [(0, False)]
-                return self._path(plan, layout.of) if is_by_root else None
+                return self._path(plan, layout) if is_by_root else None
 
     def _pattern(self, plan: Pattern, layout: Layout) -> Plan | None:
         inputs: list[Plan] = []
         exact: set[int] = set()  # the strides of the dimensions in which some input has one coordinate
         for source, ends in zip(plan.inputs, plan.ends, strict=True):
             of_input = layout.of_input(plan.output, ends)
+            repeats = layout.repeats_searches and isinstance(source, Path) and not self.is_cut(source)
+            if repeats:
+                of_input = of_input.by_root()
             share = self.by(source, of_input) if of_input.axes else None
             if share is None:
-                share = _limited(self.full(source), layout)
+                share = _limited(self.inlined(source) if repeats else self.full(source), layout)
             else:
                 exact |= {axis.stride for axis in of_input.axes if axis.is_exact}
             inputs.append(share)
         needed = {axis.stride for axis in layout.axes if axis.is_exact}
         return replace(plan, inputs=tuple(inputs)) if needed <= exact else None
 
-    def _path(self, plan: Path, cells: int) -> Plan | None:
+    def _path(self, plan: Path, layout: Layout) -> Plan | None:
         expr = tidy(plan.expr)
         if nullable(expr) and plan.order is PathOrder.ANY:
-            owned = self._owned_vertices(plan, cells)
+            owned = self._owned_vertices(plan, layout)
             if owned is None:
                 return None
             words: PathExpr = then([Label(str(len(plan.inputs))), expr])
-            return trees.path([*map(self.full, plan.inputs), owned], words, plan.label)
-        rest = self._after_first_steps(plan, expr, cells)
+            inputs = [_limited(self.full(source), layout) for source in plan.inputs]
+            return trees.path([*inputs, owned], words, plan.label)
+        rest = self._after_first_steps(plan, expr, layout)
         if rest is None or not nullable(expr):
             return rest
-        owned = self._owned_vertices(plan, cells)
+        owned = self._owned_vertices(plan, layout)
         return None if owned is None else Union((rest, owned), plan.label)
 
-    def _after_first_steps(self, plan: Path, expr: PathExpr, cells: int) -> Path | None:
+    def _after_first_steps(self, plan: Path, expr: PathExpr, layout: Layout) -> Path | None:
         """The paths of at least one edge from owned roots."""
         shares: list[Plan] = []
         words: list[PathExpr] = []
@@ -132,7 +137,7 @@ class Shares:
             label = step.expr if isinstance(step, Inverse) else step
             assert isinstance(label, Label)
             side = 1 if isinstance(step, Inverse) else 0
-            share = self.by(plan.inputs[int(label.name)], by_position(side, cells))
+            share = self.by(plan.inputs[int(label.name)], layout.at(side))
             if share is None:
                 return None
             first: PathExpr = Label(str(len(plan.inputs) + len(shares)))
@@ -142,16 +147,17 @@ class Shares:
             return None
         read = {label.name for label in labels(either(words))}
         inputs = [
-            self.full(source) if str(number) in read else source for number, source in enumerate(plan.inputs)
+            _limited(self.full(source), layout) if str(number) in read else source
+            for number, source in enumerate(plan.inputs)
         ]
         return trees.path([*inputs, *shares], either(words), plan.label, plan.order)
 
-    def _owned_vertices(self, plan: Path, cells: int) -> Plan | None:
+    def _owned_vertices(self, plan: Path, layout: Layout) -> Plan | None:
         """The owned end points of the inputs of a path, each joined to itself."""
         loops: list[Plan] = []
         for source in plan.inputs:
             for side in range(2):
-                share = self.by(source, by_position(side, cells))
+                share = self.by(source, layout.at(side))
                 if share is None:
                     return None
                 loops.append(Pattern((share,), (tuple(range(share.width)),), (side, side), plan.label))

@@ -15,7 +15,7 @@ parameters:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -81,10 +81,13 @@ def cost(plan: Plan, weights: Weights = WEIGHTS) -> float:
 
 
 class Sizes:
-    """The estimated cardinality of each subplan."""
+    """The estimated cardinality of each subplan; `edges` are the sizes of labels, by stream, that are known."""
 
-    def __init__(self, weights: Weights = WEIGHTS) -> None:
+    def __init__(
+        self, weights: Weights = WEIGHTS, edges: Mapping[tuple[str, str | None], float] | None = None
+    ) -> None:
         self.weights = weights
+        self.edges = edges or {}
         self.known: dict[Plan, float] = {}
 
     def of(self, plan: Plan) -> float:
@@ -95,8 +98,9 @@ class Sizes:
     def _estimate(self, plan: Plan) -> float:
         weights = self.weights
         match plan:
-            case WScan(labels=names, predicate=predicate):
-                return (len(names) or weights.any_label) * _selectivity(predicate, weights)
+            case WScan(stream, names, predicate=predicate):
+                labels = [self.edges.get((stream, name), 1.0) for name in names]
+                return (sum(labels) or weights.any_label) * _selectivity(predicate, weights)
             case Receive():
                 return 1.0
             case Filter(inner, predicate):
@@ -120,13 +124,18 @@ class Sizes:
 
 
 def _path_work(plan: Path, sizes: Sizes, roots: float = 1.0) -> float:
-    weights, dfa = sizes.weights, minimal_dfa(plan.expr)
     stored = sum(map(sizes.of, plan.inputs))
+    return sizes.weights.store * stored + roots * search_work(plan, sizes)
+
+
+def search_work(plan: Path, sizes: Sizes) -> float:
+    """The work of a PATH from all of its roots, beside that of storing its inputs."""
+    weights, dfa = sizes.weights, minimal_dfa(plan.expr)
     per_vertex = 0.0
     for state in {target for row in dfa.transitions for target in row.values()}:
         edges = sum(sizes.of(plan.inputs[int(label)]) for label, _ in dfa.transitions[state])
         per_vertex += weights.reach + weights.step * edges
-    return weights.store * stored + roots * sizes.of(plan) * per_vertex
+    return sizes.of(plan) * per_vertex
 
 
 def _selectivity(predicate: Predicate | None, weights: Weights) -> float:

@@ -20,15 +20,20 @@ import pyarrow.compute as pc
 
 from meander.bench.data import Graph
 from meander.bench.workloads import STREAM, Workload
+from meander.dataflow.edges import Edges
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sinks.sink import Encoding
 from meander.dataflow.sources.text import TextReader
 from meander.engine import compile_query, staged_plan
 from meander.options import RunOptions
+from meander.physical.layouts import UNKNOWN
 from meander.physical.stages import Delivery
 from meander.spark.cell.job import stage_jobs
 from meander.spark.cell.local_cells import LocalCells, StageCell
+from meander.spark.edge_codec import chunk_edges
 from meander.spark.input.reader import LineReader
+from meander.spark.input.sampling import CHUNK_ROWS as SAMPLED_ROWS
+from meander.spark.input.sampling import SAMPLED_CHUNKS, count_edges
 from meander.spark.messages import CHUNK_ROWS, Chunk, Kind, cell_keys, closed, tick
 
 BATCHES, LEAST_BATCH = 10, 5_000
@@ -78,7 +83,8 @@ def measure_cells(
 def run_workload(workload: Workload, graph: Graph, text: str, cells: int) -> Spread:
     """One workload by a number of cells."""
     options = RunOptions(cells=cells)
-    staged = staged_plan([compile_query(text, options, name="q")], options)
+    statistics = count_edges({STREAM: first_edges(graph)}, cells) if cells > 1 else UNKNOWN
+    staged = staged_plan([compile_query(text, options, name="q")], options, statistics)
     jobs = stage_jobs(
         staged, cell_keys(cells, cells), run="bench", formats={"q": Encoding.STRING_FRAME}, options=options
     )
@@ -123,12 +129,20 @@ def batches(graph: Graph, layout: StreamLayout) -> Iterator[Iterable[Chunk]]:
     """The lines of the edges in one batch after the other, to be read to chunks, and then the end of the stream."""
     size = max(LEAST_BATCH, graph.edges // BATCHES)
     for start in range(0, graph.edges, size):
-        part = graph.take(slice(start, start + size))
-        columns = [part.names.take(pa.array(part.src)), part.labels.take(pa.array(part.label))]
-        columns += [part.names.take(pa.array(part.trg)), pa.array(part.ts).cast(pa.string())]
-        lines = pc.binary_join_element_wise(*columns, "\t").to_pylist()
-        yield read_lines("\n".join(lines).encode(), layout)
+        yield read_lines(lines_of(graph.take(slice(start, start + size))), layout)
     yield [closed(STREAM)]
+
+
+def first_edges(graph: Graph) -> list[Edges]:
+    """The edges that a run would take its statistics from."""
+    sampled = graph.take(slice(SAMPLED_CHUNKS * SAMPLED_ROWS))
+    return [chunk_edges(chunk) for chunk in read_lines(lines_of(sampled), StreamLayout(STREAM))]
+
+
+def lines_of(part: Graph) -> bytes:
+    columns = [part.names.take(pa.array(part.src)), part.labels.take(pa.array(part.label))]
+    columns += [part.names.take(pa.array(part.trg)), pa.array(part.ts).cast(pa.string())]
+    return "\n".join(pc.binary_join_element_wise(*columns, "\t").to_pylist()).encode()
 
 
 def read_lines(lines: bytes, layout: StreamLayout) -> Iterator[Chunk]:

@@ -7,12 +7,13 @@ edges that the layout has given them. Of streams that are no files nothing is kn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from meander.dataflow.edges import Edges
 from meander.dataflow.layout import StreamLayout
 from meander.dataflow.sources.registry import open_url
 from meander.dataflow.sources.source import ReadOptions
@@ -27,22 +28,30 @@ LEAST_HEAVY = 1_000
 
 
 def sample(sources: Mapping[str, tuple[StreamSource, StreamLayout]], cells: int) -> Statistics:
+    """The statistics of the first edges of each file."""
+    read = {name: first_edges(source, layout) for name, (source, layout) in sources.items()}
+    return count_edges(read, cells)
+
+
+def first_edges(source: StreamSource, layout: StreamLayout) -> list[Edges]:
+    """The first chunks of a stream; none if it is no file, or cannot be read twice."""
+    if source.frame is not None or source.by_spark:
+        return []
+    try:
+        reader = open_url(source.location)
+        if reader.size() is None:
+            return []  # what is read from a pipe is gone
+        return [edges for edges, _ in islice(reader.chunks(ReadOptions(layout, CHUNK_ROWS)), SAMPLED_CHUNKS)]
+    except (MeanderError, OSError):
+        return []  # the run will say what is wrong with the input
+
+
+def count_edges(sampled: Mapping[str, Sequence[Edges]], cells: int) -> Statistics:
     """The number of sampled edges of each label, and the vertices that end at least half as many edges of a label as
     a cell would have of it, if all cells had as many."""
     sizes: Counter[tuple[str, str | None]] = Counter()
     heavy: set[int] = set()
-    for name, (source, layout) in sources.items():
-        if source.frame is not None or source.by_spark:
-            continue
-        try:
-            reader = open_url(source.location)
-            if reader.size() is None:
-                continue  # what is read from a pipe is gone
-            chunks = [
-                edges for edges, _ in islice(reader.chunks(ReadOptions(layout, CHUNK_ROWS)), SAMPLED_CHUNKS)
-            ]
-        except (MeanderError, OSError):
-            continue  # the run will say what is wrong with the input
+    for name, chunks in sampled.items():
         counts: Counter[tuple[str, str, int]] = Counter()
         for edges in chunks:
             labels, of_label = np.unique(np.array(edges.label.values(), object), return_inverse=True)
