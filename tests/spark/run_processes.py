@@ -50,6 +50,13 @@ class Command:
             assert time.monotonic() < deadline, self.said()
             time.sleep(0.02 if isinstance(note, Path) else 0.3)
 
+    def wait_for_file(self, path) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not path.exists():
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.3)
+
     def said(self) -> str:
         return self.log.read_text()[-3000:]
 

@@ -66,7 +66,7 @@ def test_the_cells_of_a_checkpoint_in_a_store_continue_in_another_number(
         more = ["--follow"] if number < 2 else []
         with start(server, tmp_path, "--cells", str(cells), *more) as run:
             if number < 2:
-                run.wait_for_batch(checkpoint / "meander" / "sinks" / "query.json")
+                run.wait_for_file(checkpoint / ("spark", "spark-1")[number] / "commits" / "0")
                 os.killpg(run.process.pid, signal.SIGKILL)
             else:
                 assert run.process.wait(PATIENCE) == 0, run.said()

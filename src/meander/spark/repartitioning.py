@@ -21,7 +21,14 @@ from meander.physical.stages import StagedPlan
 from meander.spark.cell.job import Job, stage_jobs
 from meander.spark.cell.redistribution import StageCell, redistribute
 from meander.spark.cell.store import InMemoryStore, damaged_state, read_seed, write_seed
-from meander.spark.checkpoint.generations import SNAPSHOTS, Generation, batch_files, is_committed, last_entry
+from meander.spark.checkpoint.generations import (
+    SNAPSHOTS,
+    Generation,
+    batch_files,
+    forget_ended,
+    is_committed,
+    last_entry,
+)
 from meander.spark.checkpoint.identity import (
     begin_generation,
     check_parts,
@@ -133,6 +140,7 @@ def change_cells(
     """Begin a generation with the cells of the request; the current one, with these options, has no open batch."""
     folder = checkpoint / "meander"
     ended = checked.generation
+    forget_ended(checkpoint, ended)
     log = ended.spark(checkpoint)
     done = [path.name for path in batch_files(log, "commits")]
     statistics = sample_input(request, staged)
