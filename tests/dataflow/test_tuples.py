@@ -238,11 +238,12 @@ def test_an_expiry_that_is_ignored_is_warned_of_once(given: str, tmp_path: Path)
     assert "hint: STREAM d TUPLES" in str(warned[0].message)
 
 
-@pytest.mark.parametrize("most", [1, 3, 1 << 18])
+@pytest.mark.parametrize(("most", "runs"), [(1, 1), (60, 2), (1 << 24, 1 << 10)])
 def test_lines_of_several_writers_are_merged_by_time(
-    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    most: int, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "MERGED_LINES", most)
+    monkeypatch.setattr(merging, "MERGED_BYTES", most)
+    monkeypatch.setattr(merging, "FIRST_RUNS", runs)
     blocks = [
         [{"src": '"ts":9', "n": 0, "ts": 1}, {"src": "x", "n": 1, "ts": 5}, {"src": '"ts', "n": 2, "ts": 5}],
         [],

@@ -18,11 +18,14 @@ from meander.dataflow.sinks.parquet import unified
 from meander.dataflow.sinks.sink import Block
 from meander.kernels.jit import Array
 from meander.kernels.parsing import NEWLINE
-from meander.kernels.record_lines import index_records, read_record_time
-from meander.kernels.spans import gather_spans
+from meander.kernels.record_lines import RUNS, find_record_time, index_runs, place_spans, read_record_time
 
-MERGED_LINES = 1 << 18
-"""The lines that are merged at a time, unless more of them have one time."""
+MERGED_BYTES = 1 << 20
+"""About the bytes that are merged at a time: they fit a cache, and a system may take several times as long for larger
+writes."""
+
+FIRST_RUNS = 1 << 10
+"""The times for which an index of lines has room at first."""
 
 
 def merge_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -31,33 +34,21 @@ def merge_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
     if len(contents) < 2 or _in_order([_time_span(data) for _, data in contents]):
         yield from (block for block, _ in contents)
         return
+    # Lines of one time are moved at once: there are far fewer times than lines.
     indexed = [_index(data) for _, data in contents]
-    sources = [data for _, data in contents]
-    begin = [0] * len(indexed)
-    times = np.sort(np.concatenate([ts for _, _, ts in indexed]))
-    for last in [*times[MERGED_LINES - 1 :: MERGED_LINES].tolist(), int(times[-1])]:
-        parts = []
-        for number, (start, end, ts) in enumerate(indexed):
-            stop = int(np.searchsorted(ts, last, side="right"))
-            if stop > begin[number]:
-                lines = slice(begin[number], stop)
-                parts.append((sources[number], start[lines], end[lines], ts[lines]))
-                begin[number] = stop
-        if parts:
-            yield _merged(parts)
-
-
-def _merged(parts: Sequence[tuple[Array, Array, Array, Array]]) -> memoryview:
-    """The lines of some ranges of blocks, in order of time."""
-    data = np.concatenate([source[start[0] : end[-1]] for source, start, end, _ in parts])
-    offsets = np.cumsum([0, *(int(end[-1] - start[0]) for _, start, end, _ in parts)])
-    moved = list(zip(parts, offsets[:-1], strict=True))
-    start = np.concatenate([start - start[0] + offset for (_, start, _, _), offset in moved])
-    end = np.concatenate([end - start[0] + offset for (_, start, end, _), offset in moved])
-    order = np.argsort(np.concatenate([ts for *_, ts in parts]), kind="stable")
-    out, bounds = np.empty(data.size, np.uint8), np.empty(order.size + 1, np.int64)
-    gather_spans(frozen(data), start[order], end[order], out, bounds)
-    return out.data
+    source = np.repeat(np.arange(len(contents)), [ts.size for _, _, ts in indexed])
+    start, end, ts = (np.concatenate(columns) for columns in zip(*indexed, strict=True))
+    order = np.argsort(ts, kind="stable")
+    source, start, end = source[order], start[order], end[order]
+    offsets = np.concatenate([[0], np.cumsum(end - start)])
+    bounds = np.searchsorted(offsets, np.arange(0, offsets[-1], MERGED_BYTES))
+    for first, last in pairwise([*np.unique(bounds).tolist(), source.size]):
+        out = np.empty(int(offsets[last] - offsets[first]), np.uint8)
+        for number in np.unique(source[first:last]).tolist():
+            runs = first + np.flatnonzero(source[first:last] == number)
+            target = offsets[runs] - offsets[first]
+            place_spans(contents[number][1], start[runs], end[runs], target, out)
+        yield out.data
 
 
 def merge_tables(tables: Sequence[pa.Table]) -> list[pa.Table]:
@@ -94,11 +85,16 @@ def _time_span(data: Array) -> tuple[int, int]:
             last = begin + int(ends[-1]) + 1 if ends.size else 0
             break
         step *= 2
-    return read_record_time(data, 0, data.size), read_record_time(data, last, data.size)
+    first, last = (find_record_time(data, line, data.size) for line in (0, last))
+    return read_record_time(data, first, data.size), read_record_time(data, last, data.size)
 
 
 def _index(data: Array) -> tuple[Array, Array, Array]:
-    lines = int(np.count_nonzero(data == NEWLINE))
-    start, end, ts = (np.empty(lines, np.int64) for _ in range(3))
-    index_records(data, start, end, ts)
-    return start, end, ts
+    """Where the lines of each time begin and end, and the time."""
+    start, ts = np.empty(FIRST_RUNS, np.int64), np.empty(FIRST_RUNS, np.int64)
+    cursor = np.zeros(2, np.int64)
+    while not index_runs(data, start, ts, cursor):
+        start, ts = np.resize(start, 2 * start.size), np.resize(ts, 2 * ts.size)
+    runs = int(cursor[RUNS])
+    start, ts = start[:runs], ts[:runs]
+    return start, np.append(start[1:], data.size), ts
