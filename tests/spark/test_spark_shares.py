@@ -18,8 +18,10 @@ from judge import judge
 from meander.dataflow.edges import as_text
 from meander.dataflow.tabular import edges_of
 from meander.engine import compile_query, staged_plan
+from meander.errors import StateError
 from meander.options import RunOptions
 from meander.physical.layouts import UNKNOWN, Statistics
+from meander.spark.cell.redistribution import redistribute
 from meander.spark.edge_codec import edges_chunk
 from meander.spark.messages import closed
 from meander.spark.run import Run
@@ -158,6 +160,40 @@ def test_the_law_holds_for_shares(body: str, **run: Any) -> None:
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_law_holds_for_joins_with_closures_of_few_edges(body: str, **run: Any) -> None:
     hold_law(body, **run)
+
+
+@given(
+    body=st.sampled_from(PROBED),
+    statistics=FEW_STEPS,
+    window=RUNS["window"],
+    edges=streams(),
+    numbers=st.tuples(*[st.sampled_from([1, 2, 3, 8])] * 2),
+    mode=RUNS["mode"],
+)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_joins_with_closures_of_few_edges_continue_with_another_number_of_cells(
+    body: str,
+    statistics: Statistics,
+    window: tuple[int, int],
+    edges: list[tuple[Any, ...]],
+    numbers: tuple[int, int],
+    mode: str,
+) -> None:
+    text = f"STREAM s WINDOW {window[0]} SLIDE {window[1]}\n{body}"
+    queries = [compile_query(text, name="q")]
+    run, other = (Cells(queries, cells, statistics=statistics, mode=mode) for cells in numbers)
+    half = len(edges) // 2
+    run.step([edges_chunk("s", edges_of(edges[:half]))])
+    try:
+        other.local.stores = redistribute(run.jobs, run.local.stores, other.jobs)
+    except StateError as error:
+        assert "deletions" in error.message  # noqa: PT017
+    else:
+        other.answers[0] = run.records
+        run = other
+    run.step([edges_chunk("s", edges_of(edges[half:]))])
+    run.step([closed("s")])
+    judge(run.records, expect(read_query(text), {"s": edges}, 0), mode=mode, paths=False)
 
 
 def test_the_edges_of_a_heavy_vertex_are_spread() -> None:
