@@ -246,7 +246,7 @@ def test_the_number_of_cells_is_chosen_once_for_a_checkpoint(spark: Any, tmp_pat
     run.process_available()
     run.stop()
     again = start(1)
-    assert again.notes == []
+    assert again.notes == [f"{run.job.options.cells} cells, as the checkpoint has"]
     assert again.job.options.cells == run.job.options.cells
     again.finish()
     assert instants_held(read_records(tmp_path / "out.jsonl")) == instants_held(meander.run(text, rows))
