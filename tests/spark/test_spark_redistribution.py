@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from typing import Any
 
 import pytest
@@ -151,3 +152,36 @@ def test_a_longer_run_emits_nothing_twice_when_its_cells_change(numbers) -> None
             assert all(record["ts"] >= rows[start - 1][3] for record in new)
     run.step([closed("s")])
     assert instants_held(run.records) == instants_held(meander.run(DERIVED, rows))
+
+
+NEAR = "STREAM s WINDOW 3\nD(x, z) <- a+(x, y), b(y, z), a(x, z).\nNear(x, y) <- D+(x, z) as P, b(y, z)."
+FAR = "STREAM s WINDOW 40\nFar(x, y) <- a+(x, y) as P."
+
+
+@pytest.mark.parametrize("numbers", [(2, 1), (3, 2), (1, 2, 3)])
+def test_an_edge_goes_to_new_cells_if_the_windows_of_any_stage_have_it(numbers) -> None:
+    draw = random.Random(19)
+    rows = [
+        (f"v{draw.randrange(40)}", draw.choice("ab"), f"v{draw.randrange(40)}", at // 4) for at in range(600)
+    ]
+    queries = [compile_query(FAR, name="far"), compile_query(NEAR, name="near")]
+    run = Cells(queries, numbers[0])
+    for at, start in enumerate(range(0, 600, 50)):
+        if at and at % 4 == 0 and at // 4 < len(numbers):
+            # The first of two stages reads the edges for the short window alone.
+            run = restarted(run, numbers[at // 4], queries)
+        run.step([edges_chunk("s", edges_of(rows[start : start + 50]))])
+    run.step([closed("s")])
+    for text, head in ((FAR, "Far"), (NEAR, "Near")):
+        expected = instants_held(meander.run(text, rows))
+        assert expected
+        assert instants_held(record for record in run.records if record["label"] == head) == expected
+
+
+def test_cells_change_once_a_query_that_was_added_has_had_a_batch() -> None:
+    rows = generate(20, 300)
+    first, added = compile_query(FAR, name="far"), compile_query(NEAR, name="near")
+    run = Cells([first], 1)
+    run.step([edges_chunk("s", edges_of(rows[:200]))])
+    with pytest.raises(StateError, match=r"a query that was added has had its first batch.*: near"):
+        redistribute(Cells([first, added], 1).jobs, run.local.stores, Cells([first, added], 2).jobs)

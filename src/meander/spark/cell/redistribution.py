@@ -1,7 +1,8 @@
 """Another number of cells for a run: the input that its cells hold goes to new ones, and nothing is emitted twice.
 
 The window's input is the truth about a run. An edge may be stored by several cells, in several stages: it is taken
-from the first of them, which also has all other edges of its label between its ends, in their order. The new cells
+from the first cell of the first stage that still needs it, as each stage drops what its own windows have left. The
+cell also has all other edges of the label between the same ends, in their order. The new cells
 process what has been processed before, stage after stage, so that each stores what it would have stored; what they
 emit on the way was emitted then. Edges that wait for the watermark wait again.
 
@@ -17,12 +18,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from meander.dataflow.edges import Edges, by_time, concat_edges, match_labels
+from meander.dataflow.edges import Array, Edges, by_time, concat_edges, match_labels
 from meander.dataflow.ingest import Ingest, Stream
 from meander.errors import StateError
+from meander.physical.stages import Delivery
 from meander.spark.cell.admission import merged_tuples
 from meander.spark.cell.ingest import Released
-from meander.spark.cell.job import Job
+from meander.spark.cell.job import Job, latest_ends
 from meander.spark.cell.manifest import CellManifest
 from meander.spark.cell.recovery import StateCache, restore_ingest
 from meander.spark.cell.routing import end_hashes, route
@@ -74,6 +76,13 @@ class HeldInput:
                 manifest = CellManifest() if stored is None else CellManifest.from_bytes(stored)
                 if manifest.splits or manifest.added:
                     raise open_instant()
+                unanswered = [
+                    result.query
+                    for result in job.plan.results
+                    if (result.query, result.head) not in manifest.results
+                ]
+                if unanswered:
+                    raise not_yet_answered(unanswered)
                 manifests.append(manifest)
                 self.counts.update(manifest.counts)
                 self.may_underreport_expiry |= manifest.may_underreport_expiry
@@ -81,12 +90,14 @@ class HeldInput:
                     if block.stream in job.streams:
                         edges = decode_edges(store.read_block(block.number))
                         window.setdefault(block.stream, []).append(
-                            held_first(job, number, block.stream, edges)
+                            held_first(jobs, job, number, block.stream, edges, manifest.time)
                         )
                 self.ingest = restore_ingest(job, manifest, store)
                 for stream, state in self.ingest.streams.items():
                     for run in state.runs:
-                        waiting.setdefault(stream, []).append(held_first(job, number, stream, run))
+                        waiting.setdefault(stream, []).append(
+                            held_first(jobs, job, number, stream, run, manifest.time)
+                        )
         self.manifest = manifests[0]
         self.window = {stream: by_time(concat_edges(parts)) for stream, parts in window.items()}
         self.waiting = {stream: by_time(concat_edges(parts)) for stream, parts in waiting.items()}
@@ -110,21 +121,52 @@ class HeldInput:
         store.write_ingest(b"".join(pack_arrays("ingest", ingest.snapshot())))
 
 
-def held_first(job: Job, number: int, stream: str, edges: Edges) -> Edges:
-    """Of the edges that a cell holds, those that no cell before it holds."""
+def held_first(jobs: Sequence[Job], job: Job, number: int, stream: str, edges: Edges, reached: int) -> Edges:
+    """Of the edges that a cell holds at the time reached, those that are taken from this cell."""
     if len(job.cells) == 1:
         return edges
-    read = [delivery for delivery in job.deliveries if delivery.stream == stream]
-    earlier = [delivery.label for delivery in read if delivery.stage < job.stage]
-    if None in earlier:
-        return edges.take(slice(0))
     is_first = np.zeros(edges.rows, np.bool_)
-    wanted = [delivery for delivery in read if delivery.stage == job.stage]
-    for part in route(edges, end_hashes(edges), wanted, len(job.cells)).parts:
+    for part in route(edges, end_hashes(edges), deliveries_to(job, stream), len(job.cells)).parts:
         if min(part.cells) == number:
             is_first[part.rows] = True
-    is_first &= match_labels(edges.label, [str(label).encode() for label in earlier]) < 0
-    return edges.take(is_first)
+    return edges.take(is_first & (needed_first(jobs, stream, edges, reached) == job.stage))
+
+
+def needed_first(jobs: Sequence[Job], stream: str, edges: Edges, reached: int) -> Array:
+    """For each edge of a stream the stage that it is taken from: the first that has it in a window at the time
+    reached, or else the first that keeps some rows for longer; the first that read it, if none needs it."""
+    readers = [(job, is_read(job, stream, edges)) for job in jobs]
+    needs = [
+        *((job.stage, read & in_window(job, stream, edges, reached)) for job, read in readers),
+        *((job.stage, read) for job, read in readers if keeps_rows(job, stream)),
+        *((job.stage, read) for job, read in readers),
+    ]
+    stages = np.zeros(edges.rows, np.int64)
+    for stage, needed in needs:
+        stages[(stages == 0) & needed] = stage
+    return stages
+
+
+def is_read(job: Job, stream: str, edges: Edges) -> Array:
+    """Which edges of a stream the cells of a stage receive."""
+    labels = [delivery.label for delivery in deliveries_to(job, stream)]
+    if None in labels:
+        return np.ones(edges.rows, np.bool_)
+    read: Array = match_labels(edges.label, [str(label).encode() for label in labels]) >= 0
+    return read
+
+
+def in_window(job: Job, stream: str, edges: Edges, reached: int) -> Array:
+    """Which edges of a stream are, at the time reached, in a window of a stage, and surely stored by it."""
+    windows = [scan for scan in job.scans(stream) if not scan.table and not scan.tuples]
+    if not windows:
+        return np.zeros(edges.rows, np.bool_)
+    return latest_ends(windows, edges) >= reached
+
+
+def keeps_rows(job: Job, stream: str) -> bool:
+    """Whether a stage reads a stream as a table or as tuples, which hold for as long as they say."""
+    return any(scan.table or scan.tuples for scan in job.scans(stream))
 
 
 def shares_of(job: Job, streams: Mapping[str, Edges]) -> list[dict[str, Edges]]:
@@ -133,11 +175,7 @@ def shares_of(job: Job, streams: Mapping[str, Edges]) -> list[dict[str, Edges]]:
         return [{stream: edges for stream, edges in streams.items() if stream in job.streams}]
     parts: list[dict[str, list[Edges]]] = [{} for _ in job.cells]
     for stream, edges in streams.items():
-        wanted = [
-            delivery
-            for delivery in job.deliveries
-            if (delivery.stage, delivery.stream) == (job.stage, stream)
-        ]
+        wanted = deliveries_to(job, stream)
         if not wanted:
             continue
         for part in route(edges, end_hashes(edges), wanted, len(job.cells)).parts:
@@ -146,6 +184,13 @@ def shares_of(job: Job, streams: Mapping[str, Edges]) -> list[dict[str, Edges]]:
     return [
         {stream: by_time(concat_edges(of_stream)) for stream, of_stream in of_cell.items()}
         for of_cell in parts
+    ]
+
+
+def deliveries_to(job: Job, stream: str) -> list[Delivery]:
+    """How the edges of a stream get to the cells of a stage."""
+    return [
+        delivery for delivery in job.deliveries if (delivery.stage, delivery.stream) == (job.stage, stream)
     ]
 
 
@@ -164,5 +209,13 @@ def open_instant() -> StateError:
     return StateError(
         "the number of cells cannot change while the instant that the run has reached, and that may not be over, "
         "has deletions",
+        hint="continue with the same --cells until later edges have arrived, then stop and change it",
+    )
+
+
+def not_yet_answered(queries: Sequence[str]) -> StateError:
+    return StateError(
+        "the number of cells cannot change before a query that was added has had its first batch, with the answers "
+        f"that held by then: {', '.join(dict.fromkeys(queries))}",
         hint="continue with the same --cells until later edges have arrived, then stop and change it",
     )
