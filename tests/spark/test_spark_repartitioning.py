@@ -25,10 +25,11 @@ from run_processes import PATIENCE, Command
 
 import meander
 from meander.engine import compile_query, staged_plan
-from meander.errors import StateError
+from meander.errors import ArgumentError, StateError
 from meander.options import RunOptions
 from meander.spark.checkpoint.generations import current_generation
 from meander.spark.checkpoint.identity import record_queries, recorded_cells, run_identity
+from meander.spark.checkpoint.notes import write_note
 from meander.spark.run import Run
 from meander.spark.session import Session
 
@@ -184,6 +185,9 @@ def test_cells_of_all_kinds_of_queries_continue_in_other_numbers(spark, tmp_path
 # Refusals
 
 
+ENTRY = {"segments": [], "closed": [], "error": "", "files": {}}
+
+
 def record_run(folder, *queries, **options) -> None:
     """A checkpoint of which Spark has begun no batch."""
     compiled = [compile_query(text, name=name) for name, text in queries]
@@ -213,6 +217,40 @@ def test_cells_and_queries_change_one_after_the_other(tmp_path) -> None:
     assert refused.value.hint == (
         "change one, and at the next start the other; or use --cells 1, or a new checkpoint"
     )
+
+
+def test_a_change_of_cells_that_is_refused_leaves_the_checkpoint_as_it_was(tmp_path) -> None:
+    record_run(tmp_path / "checkpoint", ("q", CLOSURE))
+    write_tsv(tmp_path / "s.tsv", generate(1, 10))
+    (tmp_path / "other.jsonl").write_text("{}\n")
+    session = Session()
+    session.stream("s", str(tmp_path / "s.tsv"))
+    session.query(CLOSURE, "q")
+    before = (tmp_path / "checkpoint" / "meander" / "run.json").read_bytes()
+    with pytest.raises(ArgumentError, match="has content already"):
+        session.start(str(tmp_path / "checkpoint"), {"q": str(tmp_path / "other.jsonl")}, cells=2)
+    for log in ("offsets", "commits"):
+        (tmp_path / "checkpoint" / "spark" / log).mkdir(parents=True)
+        for batch in range(2):
+            (tmp_path / "checkpoint" / "spark" / log / str(batch)).write_text('{"entry": 1}')
+    (tmp_path / "checkpoint" / "spark" / "offsets" / "1").unlink()
+    (tmp_path / "checkpoint" / "meander" / "ledger").mkdir(exist_ok=True)
+    write_note(tmp_path / "checkpoint" / "meander" / "ledger" / "000000001.json", ENTRY)
+    (tmp_path / "checkpoint" / "spark" / "metadata").touch()
+    with pytest.raises(StateError, match=r"spark/offsets/1 is missing"):
+        session.start(str(tmp_path / "checkpoint"), {}, cells=2)
+    assert (tmp_path / "checkpoint" / "meander" / "run.json").read_bytes() == before
+
+
+def test_a_later_generation_without_the_record_of_its_run_is_refused(tmp_path) -> None:
+    (tmp_path / "checkpoint" / "spark-2" / "offsets").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "spark-2" / "offsets" / "0").write_text('{"entry": 1}')
+    write_tsv(tmp_path / "s.tsv", generate(1, 10))
+    session = Session()
+    session.stream("s", str(tmp_path / "s.tsv"))
+    session.query(CLOSURE, "q")
+    with pytest.raises(StateError, match="meander is missing"):
+        session.start(str(tmp_path / "checkpoint"), {})
 
 
 @pytest.mark.spark

@@ -96,6 +96,8 @@ def build_pipeline(
         after=plan.generation.entry,
         until=plan.until,
     )
+    # The processes of executors have working folders of their own.
+    shared = plan.folder.absolute() if isinstance(plan.folder, Path) else plan.folder
     jobs = stage_jobs(
         plan.staged,
         cells,
@@ -105,8 +107,8 @@ def build_pipeline(
         layouts=layouts,
         started=time.time(),
         unordered=frozenset(frames),
-        snapshots=plan.folder / SNAPSHOTS,
-        seeds=plan.generation.seeds(plan.folder) if plan.generation.seeded else "",
+        snapshots=shared / SNAPSHOTS,
+        seeds=plan.generation.seeds(shared) if plan.generation.seeded else "",
         spool=str(spool_folder(plan)) if on_this_machine(spark) else "",
     )
     pool = Pool(spark, jobs)

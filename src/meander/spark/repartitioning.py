@@ -8,7 +8,7 @@ write of `run.json` ends the generation and begins the next, which reads on in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -25,6 +25,7 @@ from meander.spark.checkpoint.generations import (
     SNAPSHOTS,
     Generation,
     batch_files,
+    committed,
     forget_ended,
     is_committed,
     last_entry,
@@ -36,7 +37,7 @@ from meander.spark.checkpoint.identity import (
     recorded_cells,
 )
 from meander.spark.checkpoint.locks import lock_checkpoint
-from meander.spark.checkpoint.notes import unseal, write_note
+from meander.spark.checkpoint.notes import missing_part, unseal, write_note
 from meander.spark.checkpoint.storage import Location, children, remove_folder
 from meander.spark.compat import session_settings
 from meander.spark.input import sampling
@@ -48,6 +49,7 @@ from meander.spark.start import (
     RunRequest,
     check_start,
     identity_of,
+    open_sinks,
     sample_input,
     start_run,
 )
@@ -86,8 +88,10 @@ def start_in_cells(
         run = start_run(before, staged_before, checkpoint, spark)
         run.notes.append(f"all input has been answered: the checkpoint keeps its {counted(cells, 'cell')}")
         return run
-    with locked(checkpoint):
+    with locked(checkpoint), ExitStack() as held:
         checked = check_change(before, staged_before, checkpoint)
+        # An output that is refused is so before the checkpoint changes.
+        open_sinks(before, checked, folder, held, spark)
         change_cells(request, staged, before.options, checked, checkpoint, spark())
     run = start_run(request, staged, checkpoint, spark)
     run.notes.append(
@@ -126,6 +130,9 @@ def check_change(before: RunRequest, staged: StagedPlan, checkpoint: Location) -
             f"the number of cells of the checkpoint {checkpoint} cannot change: Spark's part of it is not at {log}",
             hint=hint,
         )
+    batches, entry = committed(log)
+    if batches and entry <= checked.generation.entry:
+        raise missing_part(log / "offsets" / str(batches - 1))
     return checked
 
 
@@ -142,23 +149,25 @@ def change_cells(
     ended = checked.generation
     forget_ended(checkpoint, ended)
     log = ended.spark(checkpoint)
-    done = [path.name for path in batch_files(log, "commits")]
+    batches, entry = committed(log)
     statistics = sample_input(request, staged)
     staged = staged_plan(request.queries, request.options, statistics)
     begun = Generation(
         ended.number + 1,
-        ended.batches + (int(done[-1]) + 1 if done else 0),
-        last_entry([path for path in batch_files(log) if path.name == done[-1]]) if done else ended.entry,
-        seeded=bool(done) or ended.seeded,
+        ended.batches + batches,
+        entry or ended.entry,
+        seeded=bool(batches) or ended.seeded,
     )
     if begun.seeded:
         jobs = jobs_of(checked.staged, options, checked.run_id)
-        stores = read_stores(spark, jobs, log) if done else read_seeds(jobs, ended.seeds(folder))
+        stores = read_stores(spark, jobs, log) if batches else read_seeds(jobs, ended.seeds(folder))
         new = jobs_of(staged, request.options, checked.run_id, begun.seeds(folder))
         remove_folder(begun.seeds(folder))
         for stage_cell, store in redistribute(jobs, stores, new).items():
             job = next(job for job in new if job.stage == stage_cell[0])
             write_seed(job.seed_path(stage_cell[1]), store)
+    # A backup that was restored over a later checkpoint leaves one of its number.
+    remove_folder(begun.spark(checkpoint))
     write_note(begun.statistics(folder), sampling.to_note(statistics))
     begin_generation(folder, begun, identity_of(request, staged))
     # They are of cells that do not exist any more.

@@ -42,7 +42,7 @@ from meander.spark.input import sampling
 from meander.spark.input.ledger import Ledger
 from meander.spark.input.stream_source import StreamSource, is_written
 from meander.spark.output.handover import check_handover
-from meander.spark.output.outputs import SinkOpener, open_outputs
+from meander.spark.output.outputs import Outputs, SinkOpener, open_outputs
 from meander.spark.pipeline import RunPlan, build_pipeline
 from meander.spark.run import Run, check_damage
 from meander.spark.settings import query_settings
@@ -121,12 +121,7 @@ def start_run(
         lock = lock_checkpoint(folder, checkpoint)
         held.callback(lock.release)
         start = check_start(request, staged, checkpoint)
-        (folder / "sinks").mkdir(exist_ok=True)
-        opener = SinkOpener(
-            folder / "sinks", recorded_sinks(folder), request.overwrite, not request.follow, held, spark
-        )
-        schemas = {query.name: answer_schema(query, start.staged, request) for query in request.queries}
-        outputs = open_outputs(opener, request.sinks, schemas, request.rejects)
+        opener, outputs = open_sinks(request, start, folder, held, spark)
         plan = RunPlan(
             start.run_id,
             start.staged,
@@ -158,6 +153,22 @@ def start_run(
     if start.kept_plan:
         run.notes.append(KEPT_PLAN)
     return run
+
+
+def open_sinks(
+    request: RunRequest,
+    start: CheckedStart,
+    folder: Location,
+    held: ExitStack,
+    spark: Callable[[], SparkSession],
+) -> tuple[SinkOpener, Outputs]:
+    """Open the outputs of a start, of which `held` has the locks; what they hold does not change."""
+    (folder / "sinks").mkdir(exist_ok=True)
+    opener = SinkOpener(
+        folder / "sinks", recorded_sinks(folder), request.overwrite, not request.follow, held, spark
+    )
+    schemas = {query.name: answer_schema(query, start.staged, request) for query in request.queries}
+    return opener, open_outputs(opener, request.sinks, schemas, request.rejects)
 
 
 def statistics_of(folder: Location, request: RunRequest, staged: StagedPlan) -> Statistics:
@@ -203,11 +214,12 @@ def check_inputs(checkpoint: Location, sources: Mapping[str, StreamSource]) -> N
     A run that has ended has emitted all of its answers: more input for it is refused, not ignored.
     """
     folder = checkpoint / "meander"
-    spark = current_generation(folder).spark(checkpoint)
+    generation = current_generation(folder)
+    spark = generation.spark(checkpoint)
     check_damage(folder)
     locations = {name: source.location for name, source in sources.items() if source.location}
     ledger = Ledger(folder / "ledger", locations, tuple(locations), frozenset(locations), 1)
-    ledger.check_whole(last_entry(batch_files(spark)))
+    ledger.check_whole(max(generation.entry, last_entry(batch_files(spark))))
     for name in sources:
         static = folder / "static" / name
         if any(sibling(path, folder).parent == static for path in ledger.positions) and not is_written(

@@ -60,14 +60,19 @@ def current_generation(folder: Location) -> Generation:
         return FIRST
 
 
+def spark_folders(checkpoint: Location) -> Sequence[Location]:
+    """The folders that Spark has for any generation."""
+    return [path for path in children(checkpoint) if SPARK.fullmatch(path.name)]
+
+
 def forget_ended(checkpoint: Location, generation: Generation) -> None:
     """Delete what earlier generations have left, if the current one does not need it any more."""
     spark, folder = generation.spark(checkpoint), checkpoint / "meander"
     if not generation.number or not batch_files(spark, "commits"):
         return
     remove_folder(folder / SEEDS)
-    for path in children(checkpoint):
-        if SPARK.fullmatch(path.name) and path.name != spark.name:
+    for path in spark_folders(checkpoint):
+        if path.name != spark.name:
             remove_folder(path)
     for path in children(folder, ".json"):
         if path.name.startswith(STATISTICS) and path.name != generation.statistics(folder).name:
@@ -88,6 +93,15 @@ def is_committed(spark: Location) -> bool:
     """Whether Spark has begun and ended some batches, and none is left to run again."""
     begun, done = batch_files(spark), batch_files(spark, "commits")
     return bool(begun and done) and begun[-1].name == done[-1].name
+
+
+def committed(spark: Location) -> tuple[int, int]:
+    """How many batches Spark has begun and ended, and the last entry of the ledger that these have read."""
+    done = batch_files(spark, "commits")
+    if not done:
+        return 0, 0
+    last = done[-1].name
+    return int(last) + 1, last_entry([path for path in batch_files(spark) if path.name == last])
 
 
 def last_entry(offsets: Sequence[Location]) -> int:

@@ -31,7 +31,14 @@ from meander.engine import CompiledQuery
 from meander.errors import ArgumentError, StateError
 from meander.options import RunOptions
 from meander.physical.streams import StreamSchema
-from meander.spark.checkpoint.generations import FIRST, RUN, Generation, batch_files, current_generation
+from meander.spark.checkpoint.generations import (
+    FIRST,
+    RUN,
+    Generation,
+    batch_files,
+    current_generation,
+    spark_folders,
+)
 from meander.spark.checkpoint.notes import missing_part, read_note, write_note
 from meander.spark.checkpoint.storage import Location, children, remove_folder
 from meander.syntax import to_datalog
@@ -121,7 +128,7 @@ def check_parts(folder: Location) -> bool:
         generation = current_generation(folder) if exists else FIRST
         spark = generation.spark(checkpoint)
         entries = max((int(path.stem) for path in children(folder / "ledger", ".json")), default=0)
-        has_offsets = bool(batch_files(spark))
+        has_offsets = any(map(batch_files, [spark] if exists else spark_folders(checkpoint)))
     except OSError as error:
         raise ArgumentError(f"the checkpoint {checkpoint} cannot be read: {error.strerror}") from None
     if exists:
