@@ -156,6 +156,8 @@ def test_a_batch_that_was_begun_is_ended_by_the_cells_that_began_it(spark, tmp_p
     run.finish()
     assert [batch for batch, _ in batches] == list(range(len(batches)))
     assert batches[:3] == [(0, 2), (1, 2), (2, 1)]
+    # Both numbers of cells have read for this start.
+    assert run.totals["edges"] == 300
     assert_undisturbed(records, CLOSURE, rows)
 
 

@@ -76,6 +76,7 @@ def start_in_cells(
         log = checked.generation.spark(checkpoint)
         begun = batch_files(log)
         is_open = bool(begun) and not is_committed(log)
+    tally = None
     if is_open:
         run = start_run(
             replace(before, trigger=None), staged_before, checkpoint, spark, until=last_entry(begun)
@@ -84,8 +85,9 @@ def start_in_cells(
             run.process_available()
         finally:
             run.stop()
+        tally = run.tally
     if (folder / "ended").exists():
-        run = start_run(before, staged_before, checkpoint, spark)
+        run = start_run(before, staged_before, checkpoint, spark, tally=tally)
         run.notes.append(f"all input has been answered: the checkpoint keeps its {counted(cells, 'cell')}")
         return run
     with locked(checkpoint), ExitStack() as held:
@@ -93,7 +95,7 @@ def start_in_cells(
         # An output that is refused is so before the checkpoint changes.
         open_sinks(before, checked, folder, held, spark)
         change_cells(request, staged, before.options, checked, checkpoint, spark())
-    run = start_run(request, staged, checkpoint, spark)
+    run = start_run(request, staged, checkpoint, spark, tally=tally)
     run.notes.append(
         f"{counted(cells, 'cell')} of the checkpoint became {request.options.cells}: they hold the same edges"
     )

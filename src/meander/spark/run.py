@@ -53,6 +53,7 @@ class Run:
         outputs: Outputs,
         metrics: str | None,
         generation: Generation,
+        tally: Tally,
     ) -> None:
         self.spark = spark
         self.job = job
@@ -60,7 +61,7 @@ class Run:
         self.generation = generation
         self.outputs = outputs
         self.figures: list[dict[str, Any]] = []
-        self.tally = Tally()
+        self.tally = tally
         self.tally.read_properties(job.layouts)
         self.state_bytes = 0
         self.bytes_read = 0  # of the files of all streams, since the checkpoint was created

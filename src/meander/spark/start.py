@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from meander.dataflow.answers import INTEGERS, STRINGS, AnswerSchema
+from meander.dataflow.tally import Tally
 from meander.engine import CompiledQuery, staged_plan
 from meander.errors import StateError
 from meander.options import RunOptions
@@ -110,10 +111,12 @@ def start_run(
     spark: Callable[[], SparkSession],
     *,
     until: int | None = None,
+    tally: Tally | None = None,
 ) -> Run:
     """Begin a run, or resume that of the checkpoint; `spark` returns the session, which may be started by that.
 
-    With `until`, no more than the entries of the ledger up to that number are read.
+    With `until`, no more than the entries of the ledger up to that number are read. `tally` is what this start has
+    counted before.
     """
     folder = checkpoint / "meander"
     check_parts(folder)
@@ -140,7 +143,7 @@ def start_run(
             outputs.begin()
             write_note(start.generation.statistics(folder), sampling.to_note(start.statistics))
             record_queries(folder, start.identity, start.run_id, opener.names)
-            run = Run(spark(), job, checkpoint, outputs, request.metrics, start.generation)
+            run = Run(spark(), job, checkpoint, outputs, request.metrics, start.generation, tally or Tally())
             run.check_lock = lock.check
             run.begin(frame, request.trigger)
         run.held = held.pop_all()
