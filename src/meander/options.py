@@ -217,13 +217,17 @@ def _wrong_type(option: str, value: object, accepted: str) -> ArgumentError:
 _cell_count = _integer(
     1, "{value} cells cannot do any work", "{option} is auto, or 1 or more", "int or 'auto'"
 )
+INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def _cells(option: str, value: Any, unit: str) -> int:
     if value is AUTO_CELLS or value == str(AUTO_CELLS):
         return AUTO_CELLS
-    is_number = isinstance(value, str) and value.isdecimal()
-    number: int = _cell_count(option, int(value) if is_number else value, unit)
+    if isinstance(value, str):
+        if INTEGER.fullmatch(value) is None:
+            raise ArgumentError(f"invalid {option}: {value!r}", hint=f"{option} is auto, or 1 or more")
+        value = int(value)
+    number: int = _cell_count(option, value, unit)
     return number
 
 
