@@ -338,7 +338,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "error", "words"),
     [
-        ("missing.tsv", InputError, "missing.tsv does not exist"),
+        ("missing.tsv", InputError, "missing.tsv does not exist\nhint: the path of a stream names a file"),
         ("empty", InputError, "empty has no files"),
         ("nested", ArgumentError, "nested holds another folder, inner"),
         ("a.txt", ArgumentError, "unknown file extension: .*a.txt"),

@@ -73,7 +73,7 @@ def input_files(path: str, *, follow: bool = False) -> list[Path]:
     if follow and root.is_dir():
         return sorted(file for file in _visible(root) if file.is_file() and file.name.endswith(ENDINGS))
     if not root.exists():
-        raise InputError(f"{path} does not exist", hint="a stream is given as --stream NAME=PATH")
+        raise InputError(f"{path} does not exist", hint="the path of a stream names a file or a folder")
     if not root.is_dir():
         return [checked_ending(root)]
     entries = sorted(_visible(root))
