@@ -120,6 +120,9 @@ def test_a_users_frames_columns_and_timestamps_and_frames_back(spark, tmp_path) 
     session = Session(spark)
     session.stream("s", frame, columns={"src": "who", "label": "what", "trg": "whom", "ts": "at"})
     query = session.query(CLOSURE, "q")
+    with pytest.warns(UserWarning, match="has 1 partition for 2 cells") as warned:
+        query.dataframe(cells=2)
+    assert warned[0].filename == __file__
     answers = query.dataframe(paths=True)
     assert answers.isStreaming
     assert answers.schema.simpleString().startswith("struct<src:bigint,trg:bigint,label:string,ts:bigint")

@@ -131,12 +131,12 @@ def check_query_settings(spark: SparkSession, cells: int) -> None:
     partitions = int(spark.conf.get(PARTITIONS, None) or DEFAULT_PARTITIONS)
     if partitions != cells:
         warnings.warn(
-            f"a query of this DataFrame has {partitions} partitions for {counted(cells, 'cell')}: "
+            f"a query of this DataFrame has {counted(partitions, 'partition')} for {counted(cells, 'cell')}: "
             + (
                 "cells wait for each other"
                 if partitions < cells
                 else "those without a cell cost time in every batch"
             )
             + f'\nhint: spark.conf.set("{PARTITIONS}", "{cells}") before it is started',
-            stacklevel=5,
+            stacklevel=4,
         )
