@@ -131,7 +131,7 @@ def test_a_run_that_is_stopped_goes_on_with_more_files_under_other_plans(spark, 
     growing.start(2, {"q": (CLOSURE, 1)}, path_operator="closure")
     growing.start(3, {"q": (CLOSURE, plans - 1)}, path_operator="s-path")
     shutil.rmtree(tmp_path / "checkpoint" / "meander" / "snapshots", ignore_errors=True)
-    with pytest.raises(StateError, match="belongs to another text of the query q"):
+    with pytest.raises(StateError, match="belongs to another query; it was"):
         growing.start(4, {"q": (CLOSURE.replace("40", "41"), None)})
     growing.start(4, {"q": (CLOSURE, None)}, end=True)
     assert_undisturbed(growing.records("q"), CLOSURE, rows)
@@ -205,7 +205,7 @@ def test_a_changed_query_ends_the_command_with_status_1_before_spark_starts(tmp_
     began = time.monotonic()
     done = command(*arguments, JAVA_HOME=os.devnull)
     assert done.returncode == 1
-    assert "belongs to another text of the query query; it was" in done.stderr
+    assert "belongs to another query; it was" in done.stderr
     assert "hint: start the changed query with a new checkpoint" in done.stderr
     assert time.monotonic() - began < 30
 

@@ -58,7 +58,7 @@ def test_a_file_gives_the_answers_of_the_local_runner(spark, tmp_path) -> None:
     write_tsv(tmp_path / "s.tsv", [*rows, ("x", "a", "y", 10_000)])
     with pytest.raises(StateError, match="has ended with its input"):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv"})
-    with pytest.raises(StateError, match="belongs to another text of the query"):
+    with pytest.raises(StateError, match="belongs to another query; it was"):
         answer(spark, tmp_path, CLOSURE.replace("40", "41"), {"s": tmp_path / "s.tsv"})
     with pytest.raises(StateError, match="--mode intervals, not changes"):
         answer(spark, tmp_path, CLOSURE, {"s": tmp_path / "s.tsv"}, mode="changes")

@@ -153,11 +153,13 @@ def check_checkpoint(folder: Location, identity: dict[str, Any]) -> str:
         remove_folder(folder / "sinks")
         return uuid.uuid4().hex
     recorded = read_note(folder / RUN)
+    is_only = len(recorded["queries"].keys() | identity["queries"].keys()) == 1
     for name, text in identity["queries"].items():
         before = recorded["queries"].get(name, text)
         if before != text:
+            another = "another query" if is_only else f"another text of the query {name}"
             raise StateError(
-                f"the checkpoint {folder.parent} belongs to another text of the query {name}; it was\n"
+                f"the checkpoint {folder.parent} belongs to {another}; it was\n"
                 f"{before.rstrip()}\nand is now\n{text.rstrip()}",
                 hint="start the changed query with a new checkpoint; another --plan or --path-operator needs none",
             )
