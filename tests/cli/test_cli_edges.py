@@ -178,6 +178,26 @@ def test_without_a_terminal_a_line_comes_now_and_then(capsys: pytest.CaptureFixt
     ]
 
 
+def test_figures_that_came_too_soon_are_shown_when_no_batch_follows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = 0.0
+    progress = Progress(clock=lambda: now)
+    with progress:
+        now = BETWEEN_LINES
+        progress.show(Tally(edges=10), 0)
+        now += 1
+        progress.show(Tally(edges=20), 0)
+        progress.show_withheld()
+        assert capsys.readouterr().err.startswith("10 edges")
+        now += BETWEEN_LINES
+        progress.show_withheld()
+        assert capsys.readouterr().err.startswith("20 edges")
+        now += BETWEEN_LINES
+        progress.show_withheld()
+        assert capsys.readouterr().err == ""
+
+
 @pytest.mark.spark
 def test_late_edges_on_spark_are_counted_and_shown_as_by_the_local_runner(tmp_path: Path) -> None:
     """Times 100, 50, 40: two are late. A line is rejected besides, and no edge has one of the labels."""

@@ -66,8 +66,8 @@ class LocalRun:
     def labels_unseen(self) -> list[str]:
         return self._dataflow.labels_unseen()
 
-    def wait(self) -> None:
-        """Process all input and write all answers, or as many as their reader takes."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Process all input and write all answers, or as many as their reader takes, however long it takes."""
         request, options = self.request, self.request.options
         with ExitStack() as open_files:
             # Rejects first: an error of theirs is then raised before the file of answers is created.
@@ -108,6 +108,7 @@ class LocalRun:
                 if sink.done:
                     self.left_early = True
                     break
+        return True
 
     def stop(self) -> None:
         """Nothing to do: `wait` closes what it opened."""

@@ -42,6 +42,7 @@ class Progress:
         self._live = _bar(total is not None) if is_terminal(sys.stderr) and not answers_on_terminal else None
         self._task = self._live.add_task("", total=total, figures="") if self._live is not None else None
         self._last = self.begun if self._live is None else float("-inf")
+        self._withheld: tuple[Tally, int, int] | None = None
 
     def __enter__(self) -> Progress:
         if self._live is not None:
@@ -58,7 +59,9 @@ class Progress:
 
         now = self.clock()
         if now - self._last < self._pause(now):
+            self._withheld = (tally, state_bytes, done)
             return
+        self._withheld = None
         figures = figures_line(tally, now - self.begun, state_bytes)
         if self._live is not None:
             completed = min(done, self.total) if self.total else 0
@@ -68,6 +71,11 @@ class Progress:
         else:
             print_note(self._share(done, now - self.begun) + figures)
         self._last = now
+
+    def show_withheld(self) -> None:
+        """Show the figures of the last batch if they came too soon after others and no batch has followed."""
+        if self._withheld is not None:
+            self.show(*self._withheld)
 
     @contextmanager
     def interrupted(self) -> Iterator[None]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from meander.physical.streams import StreamSchema
 
 QUERY_NAME = "query"
+BETWEEN_LOOKS = 1.0
+"""Seconds between two looks at a run whose input pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,9 @@ class Run(Protocol):
     @property
     def labels_unseen(self) -> list[str]: ...
 
-    def wait(self) -> object:
-        """Return when the input has been processed; raise if the run fails."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether the input has been processed; False if `timeout` seconds passed first, where another thread or
+        process does the work. Raises if the run fails."""
 
     def stop(self) -> None: ...
 
@@ -118,7 +121,8 @@ def run(request: Request, runner: str) -> None:
     started.batch_hooks.append(show)
     try:
         with progress, notice.on_compilation(progress.interrupted):
-            started.wait()
+            while not started.wait(BETWEEN_LOOKS):
+                progress.show_withheld()
     except BaseException as error:
         started.stop()
         if isinstance(error, KeyboardInterrupt):
