@@ -200,7 +200,7 @@ def test_figures_that_came_too_soon_are_shown_when_no_batch_follows(
 
 @pytest.mark.spark
 def test_late_edges_on_spark_are_counted_and_shown_as_by_the_local_runner(tmp_path: Path) -> None:
-    """Times 100, 50, 40: two are late. A line is rejected besides, and no edge has one of the labels."""
+    """Times 100, 50, 40: two are late. A line is rejected besides, and no usable edge has one of the labels."""
     content = LATE + "x\ta\n"
     query = "STREAM s WINDOW 1h Answer(x, y) <- (a|b)(x, y)."
     expected = local(tmp_path, content, query=query)
@@ -211,6 +211,6 @@ def test_late_edges_on_spark_are_counted_and_shown_as_by_the_local_runner(tmp_pa
     count = len(expected.stderr.partition("missing field")[2].splitlines())
     printed, expected_lines = (run.stderr.splitlines()[-count - 1 : -1] for run in (done, expected))
     assert printed == expected_lines
-    assert printed[0] == "note: no edge had the label b, which the query reads"
+    assert printed[0] == "note: no edge that could be used had the label b, which the query reads"
     assert f"too late: 2 edges, the first in line 2 of {tmp_path / 's.tsv'}: x\\ta\\ty\\t50" in printed
     assert figures(done.stderr) == figures(expected.stderr) == "3 edges, 2 late, 1 rejected, 1 answer"
