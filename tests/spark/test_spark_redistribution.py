@@ -178,6 +178,64 @@ def test_an_edge_goes_to_new_cells_if_the_windows_of_any_stage_have_it(numbers) 
         assert instants_held(record for record in run.records if record["label"] == head) == expected
 
 
+BODIES = (
+    "D(x, z) <- a+(x, y), b(y, z), a(x, z).\n{head}(x, y) <- D+(x, z) as P, b(y, z).",
+    "{head}(x, y) <- a+(x, y) as P.",
+    "{head}(x, y) <- a(x, z), b(z, y), a(x, y).",
+)
+SEVERAL = st.lists(
+    st.tuples(st.sampled_from(BODIES), st.sampled_from([1, 2, 5]), st.sampled_from([1, 2, 8, 20])),
+    min_size=2,
+    max_size=3,
+)
+DRAWN_RUN: Any = {
+    "several": SEVERAL,
+    "numbers": NUMBERS,
+    "starts": STARTS,
+    "vertices": st.sampled_from([6, 15, 30]),
+    "deletions": st.booleans(),
+    "lateness": st.sampled_from([0, 4]),
+    "seed": st.integers(0, 2**32),
+}
+
+
+def hold_for_several_queries(several, numbers, starts, vertices, deletions, lateness, seed) -> None:
+    """Each of several queries with windows of their own has the answers that it has alone, by one process."""
+    texts = {
+        f"H{number}": f"STREAM s WINDOW {slide * slides} SLIDE {slide}\n{body.format(head=f'H{number}')}"
+        for number, (body, slide, slides) in enumerate(several)
+    }
+    draw = random.Random(seed)
+    rows: list[tuple[Any, ...]] = []
+    for at in range(240):
+        edge = (f"v{draw.randrange(vertices)}", draw.choice("ab"), f"v{draw.randrange(vertices)}", at // 3)
+        rows.append((*edge, "-") if deletions and draw.random() < 0.1 else edge)
+    queries = [compile_query(text, name=head) for head, text in texts.items()]
+    run = Cells(queries, numbers[0], lateness=lateness)
+    pending = dict(zip(starts, numbers[1:], strict=False))
+    for at, start in enumerate(range(0, len(rows), 30)):
+        if at in pending:
+            run = restarted(run, pending.pop(at), queries, lateness=lateness)
+        run.step([edges_chunk("s", edges_of(rows[start : start + 30]))])
+    run.step([closed("s")])
+    for head, text in texts.items():
+        found = instants_held(record for record in run.records if record["label"] == head)
+        assert found == instants_held(meander.run(text, rows, lateness=lateness))
+
+
+@given(**DRAWN_RUN)
+@drawn
+def test_several_queries_go_on_in_other_numbers_of_cells(**run: Any) -> None:
+    hold_for_several_queries(**run)
+
+
+@pytest.mark.slow
+@given(**DRAWN_RUN)
+@settings(drawn, max_examples=MANY_EXAMPLES // 4, derandomize=False)
+def test_several_queries_go_on_in_other_numbers_of_cells_in_many_more_cases(**run: Any) -> None:
+    hold_for_several_queries(**run)
+
+
 def test_cells_change_once_a_query_that_was_added_has_had_a_batch() -> None:
     rows = generate(20, 300)
     first, added = compile_query(FAR, name="far"), compile_query(NEAR, name="near")
