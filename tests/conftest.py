@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from small_disk import SmallDisk
 
 # `make test` draws the same cases every time; the slow tests set `derandomize=False` and draw new ones.
-settings.register_profile("fixed", derandomize=True, database=None)
+# None of them is timed: a first example compiles kernels, and machines are slow at times.
+settings.register_profile(
+    "fixed", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("fixed")
 
 # Each Spark here lives for seconds: what Java compiles well for the long run, and collects with many threads, would
