@@ -20,7 +20,7 @@ from meander.rewrite import enumerate_plans
 from oracle import Expected, TooLarge, expect
 from strategies import Case, restless
 
-EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "240"))
+EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "160"))
 MANY_EXAMPLES = int(os.environ.get("MEANDER_LAW_EXAMPLES", "10000"))
 
 drawn = settings(

@@ -186,6 +186,7 @@ def start(spark, stream, checkpoint, out, metrics=None) -> Run:
     return session.start(str(checkpoint), {"q": str(out)}, metrics=metrics, follow=False, batch_rows=1000)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_disk_that_fills_ends_a_run_which_resumes_when_there_is_space(spark, tmp_path, small_disk) -> None:
     """First the disk of the answers, then that of the checkpoint; metrics that are lost do not cost answers."""

@@ -247,7 +247,7 @@ Answer(x, y) <- (AP/recent.a)(x, y), s.b(x, y).
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("cells", [1, 2])
+@pytest.mark.parametrize("cells", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_two_windows_on_one_stream_read_one_input(spark, tmp_path, cells) -> None:
     """Over two starts, with deletions: what has left the short window is in the long one."""
     rows = generate(9, 500)

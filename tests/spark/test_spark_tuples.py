@@ -100,7 +100,9 @@ def answer(spark, tmp_path, text, stream, source, out, **options):
     assert read_records(rejects) == []
 
 
-@pytest.mark.parametrize(("mode", "ending"), [("intervals", ".jsonl"), ("changes", ".parquet")])
+@pytest.mark.parametrize(
+    ("mode", "ending"), [pytest.param("intervals", ".jsonl", marks=pytest.mark.slow), ("changes", ".parquet")]
+)
 def test_a_chain_of_two_runs_with_two_cells_gives_what_one_text_gives(spark, tmp_path, mode, ending) -> None:
     rows = rows_of(31, 900)
     write_lines(tmp_path / "in" / "0.jsonl", rows[:500])
@@ -115,7 +117,7 @@ def test_a_chain_of_two_runs_with_two_cells_gives_what_one_text_gives(spark, tmp
     assert held_by(read_query(WITHOUT_VALUES), local) == expected(WHOLE_WITHOUT, rows)
 
 
-@pytest.mark.parametrize("cells", [1, 2])
+@pytest.mark.parametrize("cells", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_frame_of_answers_is_read_as_tuples(spark, tmp_path, cells) -> None:
     rows = rows_of(32, 400)
     middle, out = tmp_path / "d" / "d.jsonl", str(tmp_path / "out.jsonl")
@@ -174,7 +176,7 @@ def test_a_frame_whose_properties_have_another_type_is_refused(spark) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("mode", ["intervals", "changes"])
+@pytest.mark.parametrize("mode", [pytest.param("intervals", marks=pytest.mark.slow), "changes"])
 def test_a_chain_by_a_topic_gives_what_one_text_gives(spark, broker, tmp_path, mode) -> None:  # noqa: F811
     rows = rows_of(34, 600)
     write_lines(tmp_path / "in" / "0.jsonl", rows)

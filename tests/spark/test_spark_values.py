@@ -77,7 +77,7 @@ def in_unit(rows: list[dict[str, Any]], per_second: int) -> list[dict[str, Any]]
     ]
 
 
-@pytest.mark.parametrize(("unit", "per_second"), [("s", 1), ("ms", 1000)])
+@pytest.mark.parametrize(("unit", "per_second"), [pytest.param("s", 1, marks=pytest.mark.slow), ("ms", 1000)])
 def test_timestamps_and_decimals_of_a_frame_are_times_and_floats(
     spark: Any, tmp_path: Any, unit: str, per_second: int
 ) -> None:
@@ -183,7 +183,7 @@ def mixed_rows(seed: int) -> dict[str, list[dict[str, Any]]]:
     return {"bank": bank, "known": known}
 
 
-@pytest.mark.parametrize("cells", [1, 2])
+@pytest.mark.parametrize("cells", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_any_label_vertices_and_a_table_as_frames_and_files(spark: Any, tmp_path: Any, cells: int) -> None:
     streams = mixed_rows(cells)
     expected = held_with_values(meander.run(MIXED, streams))
